@@ -1,5 +1,6 @@
-//! What is measured with other programs beside the server: `cargo xtask bench` has a command for
-//! each. The programs of `benches/` measure with the project's own crates.
+//! Benches that start the server as a program, alone, under fio, or beside other servers: `cargo
+//! xtask bench` has a command for each. Those in `benches/` run the project's crates in their own
+//! process.
 
 pub mod idle;
 mod killed_on_drop;

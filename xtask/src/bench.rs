@@ -2,7 +2,7 @@
 
 use crate::bench_live::FIGURES;
 use crate::{bench_live, bench_sched, cargo};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 use paternoster_bench::{idle, nbd, throttled};
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ pub(crate) enum Bench {
 /// What to do with what is measured of attacks.
 #[derive(clap::Args)]
 pub(crate) struct Fairness {
-    /// Fail where cfq or bfq leave a neighbour less than 85 % of its part; prints no table
+    /// Fail where cfq, bfq or wfq leave a neighbour less than 85 % of its part; prints no table
     #[arg(long)]
     check: bool,
 }
@@ -77,8 +77,15 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             cargo::run(cargo::command().args(ATTACKS).envs([FIGURES]))
         }
         Bench::Fairness(_) => program("fairness", &[]),
-        Bench::Shares(Shares { throttled: true, .. }) => throttled::run(&cargo::paternoster()?),
-        Bench::Shares(args) => program("shares", &args.program.options),
+        Bench::Shares(Shares { throttled, program: Program { options } }) => {
+            match (throttled, options.first()) {
+                (false, _) => program("shares", options),
+                (true, None) => throttled::run(&cargo::paternoster()?),
+                (true, Some(option)) => {
+                    bail!("{} beside --throttled, which takes no option", option.display())
+                }
+            }
+        }
         Bench::Predict(args) => program("predict", &args.options),
         Bench::Depth(args) => program("depth", &args.options),
         Bench::Thinkers(args) => program("thinkers", &args.options),

@@ -12,7 +12,7 @@ use anyhow::Result;
 /// What to compare.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The commit whose decisions are the measure
+    /// The commit whose decisions are the measure; it has all schedulers and tunables of this tree
     #[arg(long, value_name = "REV")]
     since: String,
     /// Scenarios for each scheduler

@@ -1,12 +1,13 @@
 //! `cargo xtask test`: all checks, in order. Every step runs even if one before it failed, and the
 //! end lists what failed.
 //!
-//! Cheap checks come before dear ones, except that the test runner comes last, so that its own
-//! summary ends the output where nothing failed. What waits runs beside what computes:
+//! Cheap checks come before dear ones. The tests come last, and of them the documentation's, so
+//! that the runner's summary ends the output where nothing failed. What waits runs beside what
+//! computes:
 //!
 //! ```text
-//!   … ── oracle ── attacks ─┬─ guest ──────────────────────────┬─ tests, in two lanes
-//!                           └─ by threads × 3, instructions ───┘
+//!   … ── attacks, … ─┬─ guest ─────────────────────┬─ tests, in two lanes ── doctests
+//!                    └─ by threads, instructions ──┘
 //! ```
 
 use crate::not_run::NotedFile;
@@ -123,7 +124,7 @@ const STEPS: [Step; 18] = [
     },
 ];
 
-/// Has tests run with operations carried out by threads. Without it they are by io_uring.
+/// Has tests carry operations out by threads instead of io_uring.
 const BY_THREADS: (&str, &str) = ("TEST_ENGINE", "threads");
 
 /// Runs the command.
@@ -151,8 +152,10 @@ fn run_steps() -> Result<()> {
         };
         thread::scope(|scope| {
             let right = scope.spawn(|| lane(&right));
-            done.extend(lane(&left)?);
-            done.extend(right.join().expect("a lane does not panic")?);
+            let left = lane(&left);
+            let right = right.join().expect("a lane does not panic");
+            done.extend(left?);
+            done.extend(right?);
             anyhow::Ok(())
         })?;
     }

@@ -17,8 +17,6 @@ pub(crate) const PEAK: f64 = 20_000.0;
 /// The machine is fast enough to say something if the disk does this part of that under `none`.
 const ENOUGH: f64 = 0.97;
 const SEED: u64 = 9;
-/// How long all ask before anything counts.
-const WARM_UP: Nanos = Nanos::from_millis(500);
 
 /// What an attacker does, and the name of that. Where not said otherwise, it reads.
 pub(crate) fn attacks() -> [(&'static str, Tenant); 11] {
@@ -95,9 +93,10 @@ fn services(
         about: String::new(),
         device: Kind::Servers(ServersParameters::new(servers, law)).into(),
         tenants,
-        warm_up: WARM_UP,
-        counted: span.saturating_sub(WARM_UP),
+        warm_up: Nanos::ZERO,
+        counted: Nanos::ZERO,
     };
+    let scene = scene.lasting(span);
     let scheduler = Scheduler { kind, tunables: Vec::new() };
     let outcome = Live::default().play(&scene, &scheduler, SEED)?;
     #[allow(clippy::cast_precision_loss, reason = "some ten thousands")]

@@ -1,6 +1,8 @@
 //! The report of a scene: a row for each tenant and one for all.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
+use paternoster_scene::markdown_table;
+use paternoster_scene::statistics::Spread;
 
 use crate::scenes::Entry;
 
@@ -25,12 +27,10 @@ struct Row {
     rate: Pair,
 }
 
-/// Medians of what was predicted and what was measured.
+/// What was predicted, of which the median counts, and what was measured.
 struct Pair {
     predicted: f64,
-    measured: f64,
-    /// From the least to the most that was measured.
-    spread: [f64; 2],
+    measured: Spread,
 }
 
 impl Report {
@@ -56,25 +56,21 @@ impl Report {
 
     /// Returns the table.
     pub(crate) fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
         let title = self.title.as_str();
-        table.set_header([title, "share", "server", "error", "MiB/s", "server", "spread", "error"]);
+        let header = [title, "share", "server", "error", "MiB/s", "server", "spread", "error"];
+        let mut table = markdown_table(header, 1);
         for Row { name, share, rate } in &self.rows {
-            let [least, most] = rate.spread.map(|rate| rate / MIB);
+            let [least, most] = [rate.measured.least, rate.measured.most].map(|rate| rate / MIB);
             table.add_row([
                 name.clone(),
                 format!("{:.1} %", 100.0 * share.predicted),
-                format!("{:.1} %", 100.0 * share.measured),
+                format!("{:.1} %", 100.0 * share.measured.median),
                 share.error_text(),
                 format!("{:.2}", rate.predicted / MIB),
-                format!("{:.2}", rate.measured / MIB),
+                format!("{:.2}", rate.measured.median / MIB),
                 format!("{least:.2} to {most:.2}"),
                 rate.error_text(),
             ]);
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
         }
         table
     }
@@ -82,22 +78,13 @@ impl Report {
 
 impl Pair {
     fn new(predicted: &[Vec<f64>], measured: &[Vec<f64>], of: impl Fn(&Vec<f64>) -> f64) -> Self {
-        let sorted = |runs: &[Vec<f64>]| {
-            let mut values: Vec<f64> = runs.iter().map(&of).collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let (predicted, measured) = (sorted(predicted), sorted(measured));
-        Self {
-            predicted: predicted[predicted.len() / 2],
-            measured: measured[measured.len() / 2],
-            spread: [measured[0], measured[measured.len() - 1]],
-        }
+        let spread = |runs: &[Vec<f64>]| Spread::of(runs.iter().map(&of)).expect("there are runs");
+        Self { predicted: spread(predicted).median, measured: spread(measured) }
     }
 
     /// In parts of what was predicted.
     fn error(&self) -> f64 {
-        self.measured / self.predicted - 1.0
+        self.measured.median / self.predicted - 1.0
     }
 
     fn error_text(&self) -> String {

@@ -82,15 +82,15 @@ impl Running {
     /// Starts a server, connects the clients, lets them ask until the scheduler has settled, and
     /// has them pause.
     pub(crate) fn start(row: &Row, contender: Scheduler) -> Result<Self> {
-        let export_bytes = row.export_mib << 20;
-        let size = export_bytes * row.tenants.len() as u64;
+        let sizes = row.export_bytes();
+        let size = sizes.iter().sum();
         let file = match row.disk {
             Disk::Tmpfs => Some(disk_file(Path::new(TMPFS), size)?),
             Disk::Direct => Some(disk_file(&std::env::temp_dir(), size)?),
             Disk::Modelled { .. } | Disk::Memory => None,
         };
         let disk = disk(row.disk, size, file.as_ref().map(TempDir::path));
-        let text = server_toml(&disk, &contender, &row.tenants, export_bytes);
+        let text = server_toml(&disk, &contender, &row.tenants, &sizes);
         let server = LocalServer::from_toml(&text)?;
         let mut load = server.connect(&row.tenants, SEED)?;
         load.start()?;

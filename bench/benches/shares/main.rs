@@ -38,7 +38,9 @@ use rows::rows;
 #[derive(Parser)]
 #[command(
     name = "cargo xtask bench shares",
-    about = "Whether every tenant gets its weight while the disk stays busy"
+    about = "Whether every tenant gets its weight while the disk stays busy",
+    after_help = "With --throttled alone: three tenants on a loop device that the kernel \
+                  throttles, as root"
 )]
 struct Options {
     /// Set-ups whose name contains one of these; all unless told

@@ -1,6 +1,6 @@
 //! What is printed of a set-up, and the same as JSON.
 
-use comfy_table::{CellAlignment, Table, presets};
+use paternoster_scene::markdown_table;
 use serde::Serialize;
 
 use crate::contender::is_aimed_at;
@@ -68,11 +68,10 @@ impl Report {
     pub(crate) fn print(&self, row: &Row) {
         let unit = if row.aim == Aim::Times { " of the disk's time" } else { "" };
         println!("{}: {}; {}\n", self.name, self.about, self.disk);
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header([
+        let error = format!("worst error{unit}");
+        let header = [
             "scheduler",
-            &format!("worst error{unit}"),
+            &error,
             "Jain",
             "of `none`",
             "IOPS",
@@ -84,12 +83,10 @@ impl Report {
             "cores",
             "others",
             "aim",
-        ]);
+        ];
+        let mut table = markdown_table(header, 1);
         for line in &self.lines {
             table.add_row(line.cells());
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
         }
         println!("{table}\n");
     }

@@ -16,8 +16,6 @@ pub(crate) struct Row {
     pub(crate) disk: Disk,
     /// The first is the one whose latency is printed.
     pub(crate) tenants: Vec<Tenant>,
-    /// MiB of each one's export; with few blocks, requests merge.
-    pub(crate) export_mib: u64,
     pub(crate) aim: Aim,
     /// Schedulers that serve it once more, with other settings. Where there are any, the aim is
     /// theirs: without settings they have yet to learn what they are told here.
@@ -73,6 +71,12 @@ impl Row {
             Disk::Modelled { servers: 4, service_us: 200, .. }
                 | Disk::Modelled { servers: 16, service_us: 400, .. }
         )
+    }
+
+    /// The bytes of each tenant's export: on fewer the requests of a thousand clients would merge.
+    pub(crate) fn export_bytes(&self) -> Vec<u64> {
+        let bytes = |tenant: &Tenant| if tenant.connections < 1000 { 64 << 20 } else { 1 << 30 };
+        self.tenants.iter().map(bytes).collect()
     }
 
     /// What the disk takes for a request of the first tenant, where that is known.

@@ -34,7 +34,7 @@ fn k16() -> Tenant {
     Tenant { connections: 16, ..deep() }
 }
 
-/// So many that few blocks would have them merge.
+/// A thousand clients.
 fn k1000() -> Tenant {
     Tenant { connections: 1000, depth: 1, ..deep() }
 }
@@ -58,7 +58,6 @@ fn row() -> Row {
         about: "",
         disk: FOUR,
         tenants: vec![],
-        export_mib: 64,
         aim: Aim::Shares,
         variants: vec![],
         hogs: false,
@@ -112,7 +111,6 @@ fn of_victims() -> Vec<Row> {
             name: "victim1-k1000",
             about: "one read outstanding beside 1000 connections of 1",
             tenants: vec![one(), k1000()],
-            export_mib: 1024,
             aim: Aim::Soon,
             ..row()
         },
@@ -138,7 +136,6 @@ fn of_victims() -> Vec<Row> {
             name: "victim32-k1000",
             about: "32 reads outstanding beside 1000 connections of 1",
             tenants: vec![deep(), k1000()],
-            export_mib: 1024,
             ..row()
         },
     ]
@@ -328,7 +325,6 @@ fn of_depths() -> Vec<Row> {
             aim: Aim::Depth,
             variants: fixed_depths(),
             hogs: true,
-            ..row()
         },
         Row {
             name: "depth-direct",
@@ -347,7 +343,6 @@ fn of_depths() -> Vec<Row> {
             aim: Aim::Depth,
             variants: fixed_depths(),
             hogs: true,
-            ..row()
         },
     ]
 }

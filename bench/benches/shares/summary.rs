@@ -1,7 +1,7 @@
 //! What is printed of all set-ups at the end: a table for each kind of aim, as in `docs/shares.md`,
 //! and how many aims were reached.
 
-use comfy_table::{Table, presets};
+use paternoster_scene::markdown_table;
 
 use crate::contender::AIMED_AT;
 use crate::report::{Line, Report};
@@ -22,11 +22,12 @@ pub(crate) fn print(reports: &[Report]) {
         let of_kind: Vec<_> = reports.iter().filter(|report| report.aim == aim).collect();
         if let Some(first) = of_kind.first() {
             println!("{what}:\n");
-            let mut table = Table::new();
-            table.load_style(presets::ASCII_MARKDOWN);
             let names = first.lines.iter().map(|line| line.column(aim));
             let heads = ["set-up", "disk"].map(str::to_owned).into_iter().chain(names);
-            table.set_header(heads.chain(["aim".to_owned()]));
+            let heads: Vec<_> = heads.chain(["aim".to_owned()]).collect();
+            // Its columns hold words, too.
+            let columns = heads.len();
+            let mut table = markdown_table(heads, columns);
             for report in of_kind {
                 table.add_row(report.row());
             }

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use paternoster_lab::thinkers::{
     Cell, DEVICES, Kept, LEAST_PERCENT, OUTSTANDING, SCHEDULERS, THOUGHTS_US, ThinkersError,
     WEIGHTS, cells,
 };
+use paternoster_scene::markdown_table;
 
 /// Runs the cells in whose line all words stand, prints what came of them, and returns in how many
 /// the victim keeps too little.
@@ -83,10 +84,8 @@ fn run_all(cells: &[Cell]) -> Result<Vec<(Cell, Kept)>> {
 
 /// A row for each number of reads outstanding, and a column for each thought.
 fn table(ran: &[&(Cell, Kept)]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
     let thoughts = THOUGHTS_US.map(|thought| format!("{thought} µs"));
-    table.set_header(["outstanding".to_owned()].into_iter().chain(thoughts));
+    let mut table = markdown_table(["outstanding".to_owned()].into_iter().chain(thoughts), 0);
     for outstanding in OUTSTANDING {
         let least = THOUGHTS_US.map(|think_us| {
             let own = ran
@@ -96,9 +95,6 @@ fn table(ran: &[&(Cell, Kept)]) -> Table {
             least.map_or_else(String::new, |least| format!("{least} %"))
         });
         table.add_row([outstanding.to_string()].into_iter().chain(least));
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }

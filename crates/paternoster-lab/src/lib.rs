@@ -17,6 +17,7 @@ pub mod cache;
 pub mod closed_loop;
 pub mod dbench;
 pub mod fio;
+mod group_path;
 pub mod host;
 mod journal;
 pub mod report;

@@ -47,10 +47,16 @@ fn world() -> Virtual {
     Virtual { served: true, turnaround, ..Virtual::default() }
 }
 
-/// What becomes of tenants under a scheduler: they are numbered, and each has 64 MiB.
+/// What becomes of tenants under a scheduler, each in a group of its own.
 fn play(world: Virtual, scheduler: &str, tenants: &[Tenant]) -> Outcome {
-    let number = |(number, tenant): (usize, &Tenant)| tenant.clone().named(number.to_string());
-    let tenants: Vec<_> = tenants.iter().enumerate().map(number).collect();
+    play_named(world, scheduler, tenants, &["1", "2", "3", "4", "5", "6", "7", "8"])
+}
+
+/// The same with these groups. Each tenant has 64 MiB.
+fn play_named(world: Virtual, scheduler: &str, tenants: &[Tenant], names: &[&str]) -> Outcome {
+    assert!(tenants.len() <= names.len(), "each has a name");
+    let tenants = tenants.iter().zip(names);
+    let tenants: Vec<_> = tenants.map(|(tenant, name)| tenant.clone().named(*name)).collect();
     let service = Service::constant(Nanos::from_micros(200));
     let room = Room { depth: 8, end: Sector((1 << 17) * tenants.len() as u64) };
     let disk = ServersParameters::new(4, service).with_room(room.depth, room.end);
@@ -174,10 +180,19 @@ fn connections_and_requests_outstanding_buy_nothing() {
         Tenant::reads(100, 2, 4),
         Tenant::reads(100, 4, 2),
         Tenant { trim_percent: 50, ..Tenant::reads(100, 2, 64) },
-        Tenant { trim_percent: 90, ..thinking(9, 100) },
         Tenant { block: 1 << 20, ..greedy() },
     ];
     neighbour_keeps_its_part_beside(&attackers);
+    // Clients of two kinds in one group, of which the weight counts once.
+    let trims = |tenant: Tenant| Tenant { trim_percent: 100, ..tenant };
+    for [one, other] in [[trims(greedy()), greedy()], [trims(thinking(8, 100)), thinking(1, 300)]] {
+        let same_group = Tenant { light: true, ..other };
+        for scheduler in FAIR {
+            let tenants = [greedy(), one.clone(), same_group.clone()];
+            let kept = kept(&play_named(world(), scheduler, &tenants, &["victim", "a", "a"]));
+            assert!(kept >= KEPT, "{scheduler}: {kept} % beside {tenants:?}");
+        }
+    }
     for scheduler in FAIR {
         // The last has no more outstanding than the device takes: while the device idles for it, it
         // pays.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use paternoster_disk::MonotonicClock;
 use paternoster_nbd::{Command, Request};
-use paternoster_scene::Tenant;
+use paternoster_scene::Ask;
 
 use crate::Load;
 
@@ -23,25 +23,24 @@ impl Load {
     /// A command of the client's tenant, about a block drawn anew.
     fn command(&mut self, index: usize) -> Command {
         let client = &self.clients[index];
-        let &Tenant { block: len, trim_percent, write_percent, fua, zeroes, caches, .. } =
-            &self.tenants[client.tenant].0;
+        let tenant = &self.tenants[client.tenant].0;
+        let len = tenant.block;
         let blocks = client.transmission.session().export.size / u64::from(len);
         let offset = self.random.u64(..blocks) * u64::from(len);
-        let mut happens = |percent| percent > 0 && self.random.u32(..100) < percent;
-        match (happens(trim_percent), happens(write_percent)) {
-            (true, _) => Command::Trim { offset, len, fua: false },
-            (false, false) if caches => Command::Cache { offset, len },
-            (false, false) => Command::Read { offset, len, df: false },
-            (false, true) if zeroes => {
-                Command::WriteZeroes { offset, len, fua, no_hole: false, fast: false }
+        match tenant.next_ask(|percent| self.random.u32(..100) < percent) {
+            Ask::Read => Command::Read { offset, len, df: false },
+            Ask::Cache => Command::Cache { offset, len },
+            Ask::Write { fua } => Command::Write { offset, data: zeroes(len), fua },
+            Ask::Zeroes => {
+                Command::WriteZeroes { offset, len, fua: false, no_hole: false, fast: false }
             }
-            (false, true) => Command::Write { offset, data: zeroes_of(len), fua },
+            Ask::Trim => Command::Trim { offset, len, fua: false },
         }
     }
 }
 
 /// Data of a write; what it is does not matter.
-fn zeroes_of(len: u32) -> Bytes {
+fn zeroes(len: u32) -> Bytes {
     static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
     match ZEROES.get(..len as usize) {
         Some(zeroes) => Bytes::from_static(zeroes),

@@ -13,13 +13,12 @@ use crate::{Client, Load};
 
 /// Refuses a tenant whose clients cannot do what it says.
 pub(crate) fn check(tenant: &Tenant) -> Result<()> {
-    let Tenant { name, depth, reconnects, .. } = tenant;
-    let Some(later) = reconnects else { return Ok(()) };
-    ensure!(*depth == 1, "tenant {name:?}: {depth} requests outstanding: 1 is allowed");
+    tenant.check()?;
     ensure!(
-        *later == Nanos::ZERO,
-        "tenant {name:?}: a connection that ends {} us after the answer: clients end it at once",
-        later.as_nanos() / 1000
+        tenant.reconnects.is_none_or(|later| later == Nanos::ZERO),
+        "tenant {:?} reconnects later than at its answer: clients end a connection at once, so \
+         `reconnects = \"0s\"` is allowed",
+        tenant.name
     );
     Ok(())
 }

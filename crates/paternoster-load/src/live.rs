@@ -40,10 +40,12 @@ impl Live {
         seed: u64,
         progress: impl FnMut(&[Measured]),
     ) -> Result<Outcome> {
-        let size = Self::EXPORT_BYTES * scene.tenants.len() as u64;
+        scene.check(&*scene.device.open(seed)?, Self::EXPORT_BYTES)?;
+        let sizes = vec![Self::EXPORT_BYTES; scene.tenants.len()];
+        let size: u64 = sizes.iter().sum();
         let device = self.device(scene)?;
         let disk = format!("backend = \"modelled\"\nsize = {size}\n{device}");
-        let config = server_toml(&disk, scheduler, &scene.tenants, Self::EXPORT_BYTES);
+        let config = server_toml(&disk, scheduler, &scene.tenants, &sizes);
         let server = LocalServer::from_toml(&config)?;
         let mut clients = server.connect(&scene.tenants, seed)?;
         let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);
@@ -88,14 +90,9 @@ impl Live {
     }
 }
 
-/// The configuration of a server, but for its socket: a disk of those keys, of which each tenant
-/// has so many bytes as its export, behind the one before.
-pub fn server_toml(
-    disk: &str,
-    scheduler: &Scheduler,
-    tenants: &[Tenant],
-    export_bytes: u64,
-) -> String {
+/// The configuration of a server, but for its socket: a disk of those keys. Each tenant has a group
+/// and an export of its size; exports lie one behind the other.
+pub fn server_toml(disk: &str, scheduler: &Scheduler, tenants: &[Tenant], sizes: &[u64]) -> String {
     let (kind, mut tunables) = (scheduler.kind, String::new());
     let mut text = format!("[disks.d]\n{disk}scheduler = \"{kind}\"\n");
     for (name, value) in &scheduler.tunables {
@@ -104,13 +101,14 @@ pub fn server_toml(
         let _ = writeln!(place, "{name} = {value}");
     }
     let _ = writeln!(text, "[disks.d.tunables]\n{tunables}");
-    for (index, Tenant { name, weight, .. }) in tenants.iter().enumerate() {
-        let offset = export_bytes * index as u64;
+    let mut offset = 0;
+    for (Tenant { name, weight, .. }, size) in tenants.iter().zip(sizes) {
         let _ = write!(
             text,
             "[groups.\"/{name}\"]\nweight = {weight}\n[exports.\"{name}\"]\ndisk = \"d\"\n\
-             offset = {offset}\nsize = {export_bytes}\n"
+             offset = {offset}\nsize = {size}\n"
         );
+        offset += size;
     }
     text
 }

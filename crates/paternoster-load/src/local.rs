@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use paternoster_scene::{Outcome, Tenant};
+use paternoster_scene::{Outcome, Scene, Tenant};
 use paternoster_server::config::{Config, Listen};
 use paternoster_server::{ControlHandle, Server};
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::Load;
 
 /// How long tenants have been backlogged before anything counts, and how long is counted at least.
-const WARM_UP: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_nanos(Scene::WARM_UP.as_nanos());
 const LEAST: Duration = Duration::from_millis(200);
 
 /// The server.
@@ -51,7 +51,7 @@ impl LocalServer {
         Ok(outcome)
     }
 
-    /// Ends it well.
+    /// Ends it as a signal does.
     pub fn end(self) -> Result<()> {
         self.server.shut_down()
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use paternoster::Nanos;
 use paternoster_scene::{Outcome, TenantOutcome};
 use paternoster_server::ctl::Control;
@@ -13,13 +13,16 @@ use crate::{Load, Measured};
 /// How often progress is reported.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// How long a tenant may wait for its first answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How often it is looked whether every tenant is being served.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Load {
-    /// Has all tenants ask, and counts what they get from `warm_up` after all of them have been
-    /// answered, for a time. `stat` is the server's; `progress` gets what each tenant got in a part
-    /// of the time.
+    /// Has all tenants ask. Waits until each has been answered once, then for `warm_up`, and then
+    /// counts what they get. `stat` is the server's; `progress` gets what each tenant got in a part
+    /// of the counted time.
     pub fn play(
         &mut self,
         stat: &impl Control,
@@ -74,9 +77,13 @@ impl Load {
         Ok(Outcome { seconds, requests, cost, tenants, seconds_errors, in_flight })
     }
 
+    /// Runs until each tenant has been answered once.
     fn until_all_are_served(&mut self) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
         let mut served = vec![false; self.tenants.len()];
-        while served.contains(&false) {
+        while let Some(waits) = served.iter().position(|served| !served) {
+            let name = &self.tenants[waits].0.name;
+            ensure!(Instant::now() < until, "tenant {name:?} got no answer in {PATIENCE:?}");
             self.run_for(LOOK)?;
             for (served, measured) in served.iter_mut().zip(self.take_measured()) {
                 *served |= measured.replies > 0;

@@ -128,8 +128,8 @@ fn tenant_whose_clients_cannot_do_what_it_says_is_refused() {
         ..Tenant::reads(100, 1, depth).named("e")
     };
     for (tenant, said) in [
-        (reconnects(2, 0), "tenant \"e\": 2 requests outstanding: 1 is allowed"),
-        (reconnects(1, 7), "a connection that ends 7 us after the answer: clients end it at once"),
+        (reconnects(2, 0), "tenant \"e\" reconnects with a depth of 2: 1 is allowed there"),
+        (reconnects(1, 7), "clients end a connection at once, so `reconnects = \"0s\"` is allowed"),
     ] {
         let refused = server.connect(&[tenant], 1).err().expect(said).to_string();
         assert!(refused.contains(said), "{refused}");

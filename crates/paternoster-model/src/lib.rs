@@ -142,6 +142,11 @@ impl Room {
     }
 }
 
+/// The operation by which a device writes zeroes: a discard where it takes those, else a write.
+pub fn op_of_zeroes(model: &(impl Model + ?Sized)) -> Op {
+    if model.takes(Op::Discard) { Op::Discard } else { Op::Write }
+}
+
 /// A model of a device.
 pub trait Model {
     /// How many commands it takes at once.

@@ -272,7 +272,7 @@ fn check_habits(keys: &Keys<'_>, tenant: &Tenant) -> Result<(), Mistake> {
         return refuse("`write_percent`", write_percent.to_string(), "0 where all requests trim");
     }
     for (key, is_set, has_effect, what) in [
-        ("`fua`", fua, writes, "false where nothing is written"),
+        ("`fua`", fua, writes && !zeroes, "false where no data is written"),
         ("`zeroes`", zeroes, writes, "false where nothing is written"),
         ("`caches`", caches, reads, "false where nothing is read"),
     ] {
@@ -381,7 +381,7 @@ mod tests {
         for (depth, keys, said) in [
             (2, "reconnects = \"0us\"\n", "`depth` is 2, which must be 1 where each request"),
             (1, "trim_percent = 100\nwrite_percent = 1\n", "`write_percent` is 1, which must be 0"),
-            (1, "fua = true\n", "`fua` is true, which must be false where nothing is written"),
+            (1, "fua = true\n", "`fua` is true, which must be false where no data is written"),
             (1, "zeroes = true\n", "`zeroes` is true, which must be false where nothing is"),
             (1, "caches = true\nwrite_percent = 100\n", "`caches` is true, which must be false"),
         ] {

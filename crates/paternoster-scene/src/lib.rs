@@ -19,9 +19,9 @@ mod table;
 
 pub use from_toml::{Mistake, Mistakes, SceneFile};
 pub use outcome::{Counting, Outcome, TenantOutcome};
-pub use scene::{Scene, Tenant};
+pub use scene::{Ask, Scene, Tenant, Unfit};
 pub use scheduler::{Scheduler, SchedulerError};
-pub use table::{plain_table, table, table_text};
+pub use table::{markdown_table, plain_table, table, table_text};
 
 /// Whoever plays scenes.
 pub trait World {

@@ -71,8 +71,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Prices the requests by the device's time, of which a read without bytes takes so much. Where
-    /// nobody looked at that time they cost what they did.
+    /// Sets what requests cost from the device's time for them, in units of the time that a read
+    /// without bytes takes. Costs stay where that time is not known.
     pub fn price(&mut self, read: Nanos) {
         for tenant in &mut self.tenants {
             if let Some(took) = tenant.device {

@@ -1,7 +1,8 @@
 //! What a scene is made of.
 
 use paternoster::{Nanos, SectorCount};
-use paternoster_model::{Described, Kind, Service};
+use paternoster_model::{Described, Kind, Model, Op, Service, op_of_zeroes};
+use thiserror::Error;
 
 /// Bytes of a sector.
 const SECTOR: u32 = 512;
@@ -23,12 +24,13 @@ pub struct Scene {
     pub counted: Nanos,
 }
 
-/// A tenant: connections, on each of which so many requests are always outstanding but for the time
-/// in which their client thinks. Each request is about a block anywhere.
+/// A tenant: connections with a number of requests outstanding on each, at all times but while
+/// their client thinks. Each request is about a block anywhere.
 #[allow(clippy::struct_excessive_bools, reason = "each is a key of the file that stands alone")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenant {
-    /// Its name, which no other tenant of the scene has, and that of its export.
+    /// Its name, which is that of its group and of its export too. In virtual time tenants of one
+    /// name are clients in one group.
     pub name: String,
     /// Its weight, 1 to 1000.
     pub weight: u32,
@@ -36,18 +38,17 @@ pub struct Tenant {
     pub connections: u32,
     /// Requests outstanding on each.
     pub depth: u32,
-    /// Bytes of a request: whole sectors, as every device has them; live clients may ask for a
-    /// byte.
+    /// Bytes of a request: whole sectors, but a live client may ask for a single byte.
     pub block: u32,
-    /// Of a hundred requests so many are discards, which NBD calls `TRIM`.
+    /// The percentage of requests that are discards, which NBD calls `TRIM`.
     pub trim_percent: u32,
-    /// Of a hundred others so many write.
+    /// The percentage of the others that write.
     pub write_percent: u32,
     /// Its writes are durable (FUA).
     pub fua: bool,
     /// Its writes are of zeroes, without data: `WRITE_ZEROES`.
     pub zeroes: bool,
-    /// Its reads are for a cache, without data: `CACHE`.
+    /// Its reads are the command `CACHE`, which brings no data. In virtual time they are reads.
     pub caches: bool,
     /// How long a client waits between an answer and the next request, at least.
     pub think: Nanos,
@@ -59,6 +60,34 @@ pub struct Tenant {
     /// It asks for less than its share. Nothing is promised to it but to be served soon, and its
     /// share is not counted.
     pub light: bool,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// It reads.
+    Read,
+    /// It reads for a cache.
+    Cache,
+    /// It writes data, durably or not.
+    Write {
+        /// With FUA.
+        fua: bool,
+    },
+    /// It writes zeroes.
+    Zeroes,
+    /// It discards.
+    Trim,
+}
+
+/// The error of a scene that cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("tenant {tenant:?} {what}")]
+pub struct Unfit {
+    /// The tenant.
+    pub tenant: String,
+    /// What it does, and what is allowed.
+    pub what: String,
 }
 
 impl Tenant {
@@ -88,6 +117,51 @@ impl Tenant {
         Self { name: name.into(), ..self }
     }
 
+    /// What its next request does. `happens` draws whether something of that percentage happens;
+    /// it is not asked for what never does.
+    pub fn next_ask(&self, mut happens: impl FnMut(u32) -> bool) -> Ask {
+        let mut is = |percent| percent > 0 && happens(percent);
+        match (is(self.trim_percent), self.caches, self.zeroes) {
+            (true, ..) => Ask::Trim,
+            (false, caches, zeroes) => match is(self.write_percent) {
+                false if caches => Ask::Cache,
+                false => Ask::Read,
+                true if zeroes => Ask::Zeroes,
+                true => Ask::Write { fua: self.fua },
+            },
+        }
+    }
+
+    /// Refuses a tenant whose connections cannot do what it says.
+    pub fn check(&self) -> Result<(), Unfit> {
+        if self.reconnects.is_none() || self.depth == 1 {
+            return Ok(());
+        }
+        let depth = self.depth;
+        Err(self.unfit(format!("reconnects with a depth of {depth}: 1 is allowed there")))
+    }
+
+    /// Refuses a tenant that asks for what the device does not take.
+    fn check_ops(&self, model: &dyn Model) -> Result<(), Unfit> {
+        let [reads, writes, discards] = self.does();
+        let zeroes = writes && self.zeroes;
+        for (asks, op, what) in [
+            (reads, Op::Read, "reads"),
+            (writes && !zeroes, Op::Write, "writes"),
+            (zeroes, op_of_zeroes(model), "writes zeroes"),
+            (discards, Op::Discard, "discards (trim_percent)"),
+        ] {
+            if asks && !model.takes(op) {
+                return Err(self.unfit(format!("{what}, which the device does not take")));
+            }
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, what: String) -> Unfit {
+        Unfit { tenant: self.name.clone(), what }
+    }
+
     /// Whether some of its requests read, write and discard.
     pub fn does(&self) -> [bool; 3] {
         let others = self.trim_percent < 100;
@@ -105,6 +179,31 @@ impl Tenant {
 }
 
 impl Scene {
+    /// How long live tenants ask before anything counts, and how long counts at least.
+    pub const WARM_UP: Nanos = Nanos::from_millis(500);
+    const LEAST: Nanos = Nanos::from_millis(200);
+
+    /// The same for so long in all.
+    #[must_use]
+    pub fn lasting(self, span: Nanos) -> Self {
+        let counted = span.saturating_sub(Self::WARM_UP).max(Self::LEAST);
+        Self { warm_up: Self::WARM_UP, counted, ..self }
+    }
+
+    /// Refuses tenants that the device cannot serve, where each has so many bytes of it.
+    pub fn check(&self, model: &dyn Model, bytes: u64) -> Result<(), Unfit> {
+        for tenant in &self.tenants {
+            tenant.check()?;
+            tenant.check_ops(model)?;
+            if u64::from(tenant.block) > bytes {
+                let block = tenant.block;
+                let what = format!("has blocks of {block} bytes, and {bytes} of the device");
+                return Err(tenant.unfit(what));
+            }
+        }
+        Ok(())
+    }
+
     /// The law of what a command costs the device. There is none for devices in which a command's
     /// cost depends on the others, such as a volume with rates or a disk with seeks. Of flash it is
     /// the channel's time, without the bus.

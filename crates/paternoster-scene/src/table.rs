@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::{CellAlignment, Row, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, TableStyle, presets};
 
 use crate::outcome::{Outcome, TenantOutcome};
 use crate::scene::Scene;
@@ -15,8 +15,17 @@ const BACKLOGGED: f64 = 0.99;
 /// A table without rows and without lines. All columns but the first `words` have numbers, and are
 /// aligned to the right.
 pub fn plain_table(header: impl Into<Row>, words: usize) -> Table {
+    aligned(presets::NOTHING, header, words)
+}
+
+/// The same as Markdown has it.
+pub fn markdown_table(header: impl Into<Row>, words: usize) -> Table {
+    aligned(presets::ASCII_MARKDOWN, header, words)
+}
+
+fn aligned(style: TableStyle, header: impl Into<Row>, words: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
+    table.load_style(style).set_header(header);
     for column in table.column_iter_mut().skip(words) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -30,14 +30,12 @@ const TRIES: u32 = 3;
 /// turns are coarser, so it takes longer until they add up.
 fn extent(scheduler: SchedulerKind) -> (u64, Duration) {
     match scheduler {
-        _ if !judges_figures() => (4, Duration::from_millis(450)),
-        SchedulerKind::Bfq => (5, Duration::from_millis(5450)),
-        _ => (20, Duration::from_millis(2450)),
+        _ if !judges_figures() => (4, Duration::from_secs(1)),
+        SchedulerKind::Bfq => (5, Duration::from_secs(6)),
+        _ => (20, Duration::from_secs(3)),
     }
 }
 
-/// How long all ask before anything counts.
-const WARM_UP: Nanos = Nanos::from_millis(500);
 const TOLERANCE: f64 = 0.05;
 /// The least part of the time with a request waiting of a tenant of which safety is judged.
 const SOME_DEMAND: f64 = 0.5;
@@ -45,8 +43,8 @@ const SOME_DEMAND: f64 = 0.5;
 /// Servers and the time of a request: 10,000, 20,000 and 16,000 IOPS.
 const DEVICES: [(u32, u64); 3] = [(1, 100), (4, 200), (8, 500)];
 
-/// A scene as drawn, counted for so long.
-fn draw(seed: u64, counted: Duration) -> Scene {
+/// A scene as drawn, for so long in all.
+fn draw(seed: u64, span: Duration) -> Scene {
     let mut random = Rng::with_seed(seed);
     let tenants = random.usize(2..=8);
     let weights: Vec<_> = (0..tenants).map(|_| random.u32(50..=800)).collect();
@@ -59,14 +57,15 @@ fn draw(seed: u64, counted: Duration) -> Scene {
     let tenants = weights.into_iter().enumerate().map(tenant).collect();
     let (servers, micros) = DEVICES[random.usize(..DEVICES.len())];
     let service = Service::constant(Nanos::from_micros(micros));
-    Scene {
+    let scene = Scene {
         name: format!("seed {seed}"),
         about: format!("{servers} servers of {micros} µs"),
         device: Kind::Servers(ServersParameters::new(servers, service)).into(),
         tenants,
-        warm_up: WARM_UP,
-        counted: Nanos::new(u64::try_from(counted.as_nanos()).expect("some seconds")),
-    }
+        warm_up: Nanos::ZERO,
+        counted: Nanos::ZERO,
+    };
+    scene.lasting(Nanos::new(u64::try_from(span.as_nanos()).expect("some seconds")))
 }
 
 /// Whether a tenant of such a part of all weights had a request waiting for so much of the time

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Recipes call the programs and `cargo xtask bench` alone, so a commit that has no such command
-//! can be asked too. What a commit made is kept, as it cannot change.
+//! can be asked too, if it has all schedulers and tunables of this tree. What a commit made of the
+//! same inputs is kept, as it cannot change.
 
 mod mistakes;
 mod random;
@@ -50,8 +51,7 @@ pub(crate) fn compare(since: &str, names: &[String], scenarios: Scenarios) -> Re
     let dir = cargo::target_dir().join("goldens");
     let inputs = Inputs::collect(&dir.join("inputs"), scenarios)?;
     let commit = crate::commit::hash_of(since)?;
-    let before = dir.join(&commit).join(scenarios.folder());
-    let now = dir.join("now").join(scenarios.folder());
+    let [before, now] = [&commit, "now"].map(|side| dir.join(side).join(&inputs.fingerprint));
     let missing: Vec<_> =
         recipes.iter().filter(|recipe| !before.join(recipe.name).join(COMPLETE).exists()).collect();
     if !missing.is_empty() {

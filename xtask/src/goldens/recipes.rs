@@ -5,7 +5,9 @@ use crate::commit::Build;
 use crate::oracle::{make_empty, unpack_all};
 use anyhow::{Context, Result, bail, ensure};
 use paternoster::SchedulerKind;
+use std::ffi::OsString;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,12 +26,6 @@ pub(crate) struct Scenarios {
 pub(crate) const SCENARIOS: Scenarios = Scenarios { count: 300, seed: 1 };
 
 impl Scenarios {
-    /// Where the goldens of other scenarios are, beside the others.
-    pub(super) fn folder(self) -> String {
-        let Self { count, seed } = self;
-        if self == SCENARIOS { String::new() } else { format!("{count}-from-{seed}") }
-    }
-
     /// Has `dir` hold those of a scheduler, and nothing else.
     fn write(self, scheduler: SchedulerKind, dir: &Path) -> Result<()> {
         make_empty(dir)?;
@@ -87,6 +83,8 @@ pub(super) struct Inputs {
     random: Vec<PathBuf>,
     /// Job files.
     jobs: Vec<PathBuf>,
+    /// A number that is another one for other scenarios and job files.
+    pub(super) fingerprint: String,
 }
 
 impl Inputs {
@@ -104,11 +102,21 @@ impl Inputs {
             }
         }
         jobs.sort();
-        Ok(Self {
-            oracle: unpack_all(&dir.join("oracle"))?,
-            random: random.into_iter().collect::<Result<_>>()?,
-            jobs,
-        })
+        let (oracle, random) =
+            (unpack_all(&dir.join("oracle"))?, random.into_iter().collect::<Result<Vec<_>>>()?);
+        let mut files = jobs.clone();
+        for dir in oracle.iter().chain(&random) {
+            for entry in fs::read_dir(dir)? {
+                files.push(entry?.path());
+            }
+        }
+        files.sort();
+        let mut hasher = DefaultHasher::new();
+        for file in files {
+            fs::read(file)?.hash(&mut hasher);
+        }
+        let fingerprint = format!("{:016x}", hasher.finish());
+        Ok(Self { oracle, random, jobs, fingerprint })
     }
 }
 
@@ -121,16 +129,28 @@ fn decide(build: &Build, scenarios: &[PathBuf], out: &Path) -> Result<()> {
         let mut command = Command::new(build.laboratory());
         command.arg("decide").arg(dir).arg("--out").arg(&logs);
         output_of(&mut command)?;
-        for entry in fs::read_dir(&logs)? {
-            let entry = entry?;
-            // Two logs without decisions would be equal too.
-            let log = fs::read_to_string(entry.path())?;
-            ensure!(log.contains(DISPATCH), "{} has no dispatch", entry.path().display());
-            let name = format!("{scheduler}-{}", entry.file_name().to_string_lossy());
-            fs::rename(entry.path(), out.join(name))?;
-        }
+        let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));
+        let names: Vec<_> = names.collect::<Result<_>>()?;
+        let is_scenario = |name: &&OsString| name.to_string_lossy().ends_with(".scenario.json");
+        let count = names.iter().filter(is_scenario).count();
+        take_logs(&logs, count, &format!("{scheduler}-"), out)?;
         fs::remove_dir(&logs)?;
     }
+    Ok(())
+}
+
+/// Moves so many logs from a directory, each with that before its name. Two sides without a log, or
+/// without a decision in one, would be equal too.
+fn take_logs(from: &Path, count: usize, before: &str, out: &Path) -> Result<()> {
+    let mut taken = 0;
+    for entry in fs::read_dir(from)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        let log = fs::read_to_string(&path)?;
+        ensure!(log.contains(DISPATCH), "{} has no dispatch", path.display());
+        fs::rename(&path, out.join(format!("{before}{}", name.to_string_lossy())))?;
+        taken += 1;
+    }
+    ensure!(taken == count, "{taken} logs of {count} scenarios in {}", from.display());
     Ok(())
 }
 
@@ -188,4 +208,29 @@ pub(super) fn output_of(command: &mut Command) -> Result<String> {
 pub(super) fn write(out: &Path, name: &str, text: &str) -> Result<()> {
     let path = out.join(name);
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_log_and_a_log_that_decides_nothing_are_errors() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let [from, out] = ["from", "out"].map(|name| dir.path().join(name));
+        make_empty(&out).expect("it can be made");
+        let take = |logs: &[&str], count| {
+            make_empty(&from).expect("it can be made");
+            for (index, log) in logs.iter().enumerate() {
+                fs::write(from.join(index.to_string()), log).expect("a file");
+            }
+            take_logs(&from, count, "cfq-", &out).map_err(|error| error.to_string())
+        };
+        assert_eq!(take(&["\"D\""], 1), Ok(()));
+        assert!(out.join("cfq-0").exists());
+        let missing = take(&["\"D\""], 2).expect_err("the second is not there");
+        assert!(missing.starts_with("1 logs of 2 scenarios"), "{missing}");
+        let empty = take(&[""], 1).expect_err("it decides nothing");
+        assert!(empty.ends_with("0 has no dispatch"), "{empty}");
+    }
 }

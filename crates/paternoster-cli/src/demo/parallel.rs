@@ -1,11 +1,11 @@
 //! The second disk of the demo: what weights cost in throughput where much is served at once.
 
-use comfy_table::{Table, presets};
+use comfy_table::Table;
 use paternoster::SchedulerKind;
-use paternoster_scene::Outcome;
+use paternoster_scene::{Outcome, plain_table};
 use serde::Serialize;
 
-use super::report::{Claim, Got, align, iops, percent, rows};
+use super::report::{Claim, Got, iops, percent, rows};
 use super::scene::PARALLEL;
 
 /// What serves it, one after the other.
@@ -50,15 +50,13 @@ impl Parallel {
 
     /// A row for each scheduler.
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
         let tenants = self.schedulers.first().map(|under| &under.tenants[..]).unwrap_or_default();
         let names: Vec<_> = tenants.iter().map(|row| row.name.clone()).collect();
         let header = |first: &str, last: [&str; 2]| {
             let last = last.map(str::to_owned);
             [first.to_owned()].into_iter().chain(names.clone()).chain(last)
         };
-        table.set_header(header("scheduler", ["IOPS", "of none's"]));
+        let mut table = plain_table(header("scheduler", ["IOPS", "of none's"]), 1);
         let entitled = tenants.iter().map(|row| percent(row.entitled));
         let entitled = ["(entitled)".to_owned()].into_iter().chain(entitled);
         table.add_row(entitled.chain([String::new(), String::new()]));
@@ -67,7 +65,6 @@ impl Parallel {
             let rate = [format!("{:.0}", under.iops), percent(under.throughput)];
             table.add_row([under.scheduler.to_owned()].into_iter().chain(shares).chain(rate));
         }
-        align(&mut table);
         table
     }
 

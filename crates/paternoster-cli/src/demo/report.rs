@@ -1,8 +1,8 @@
 //! The report of the demo: tables for people, JSON for programs, and a verdict.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use paternoster::SchedulerKind;
-use paternoster_scene::Outcome;
+use paternoster_scene::{Outcome, plain_table};
 use serde::Serialize;
 
 use super::parallel::Parallel;
@@ -77,9 +77,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header([
+        let header = [
             "tenant",
             "weight",
             "connections",
@@ -89,7 +87,8 @@ impl Report {
             "IOPS",
             "p50 µs",
             "p99 µs",
-        ]);
+        ];
+        let mut table = plain_table(header, 1);
         for row in &self.tenants {
             table.add_row([
                 row.name.clone(),
@@ -103,7 +102,6 @@ impl Report {
                 format!("{:.0}", row.p99_us),
             ]);
         }
-        align(&mut table);
         table
     }
 
@@ -152,13 +150,6 @@ fn judge(claims: &[Claim<'_>]) -> Verdict {
             claim.under,
             percent(claim.entitled)
         )),
-    }
-}
-
-/// Numbers to the right, names to the left.
-pub(super) fn align(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
 }
 

@@ -23,9 +23,6 @@ pub(super) const DISK: Disk = Disk { servers: 4, service_us: 200 };
 /// 40,000 IOPS, if it always has sixteen requests.
 pub(super) const PARALLEL: Disk = Disk { servers: 16, service_us: 400 };
 
-/// How long all ask before anything counts.
-const WARM_UP: Nanos = Nanos::from_millis(500);
-
 /// Where the clients' addresses come from.
 const SEED: u64 = 0x7061_7465;
 
@@ -45,23 +42,23 @@ impl Disk {
     ) -> Result<Outcome> {
         let end = Instant::now() + span;
         show(format!("{kind}: waiting until all tenants have requests waiting"));
-        let scene = self.scene(span);
+        let nanos = Nanos::new(u64::try_from(span.as_nanos()).expect("an hour at most"));
+        let scene = self.scene().lasting(nanos);
         let scheduler = Scheduler { kind, tunables: Vec::new() };
         Live::default().watch(&scene, &scheduler, SEED, |slice| {
             show(line(&scene, kind, slice, end));
         })
     }
 
-    fn scene(self, span: Duration) -> Scene {
+    fn scene(self) -> Scene {
         let service = Service::constant(Nanos::from_micros(self.service_us));
-        let span = Nanos::new(u64::try_from(span.as_nanos()).expect("an hour at most"));
         Scene {
             name: "demo".to_owned(),
             about: "three tenants of different weights and connections".to_owned(),
             device: Kind::Servers(ServersParameters::new(self.servers, service)).into(),
             tenants: tenants(),
-            warm_up: WARM_UP,
-            counted: span.saturating_sub(WARM_UP),
+            warm_up: Nanos::ZERO,
+            counted: Nanos::ZERO,
         }
     }
 }

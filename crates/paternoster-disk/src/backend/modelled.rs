@@ -14,7 +14,9 @@ use std::io;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::disk::LayoutError;
-use paternoster_model::{Command, Described, Kind, Model, Op, ServersParameters, Service, Stages};
+use paternoster_model::{
+    Command, Described, Kind, Model, Op, ServersParameters, Service, Stages, op_of_zeroes,
+};
 use slab::Slab;
 
 use super::memory::Memory;
@@ -154,11 +156,12 @@ impl ModelledBackend {
     }
 }
 
-/// The command for a transfer; its tag is given with it.
-fn command(transfer: &Transfer) -> Command {
+/// The command for a transfer, without its tag; zeroes are written by that operation.
+fn command(transfer: &Transfer, zeroes: Op) -> Command {
     let (op, offset) = match *transfer {
         Transfer::Read { offset, .. } | Transfer::Cache { offset, .. } => (Op::Read, offset),
-        Transfer::Write { offset, .. } | Transfer::Zero { offset, .. } => (Op::Write, offset),
+        Transfer::Write { offset, .. } => (Op::Write, offset),
+        Transfer::Zero { offset, .. } => (zeroes, offset),
         Transfer::Trim { offset, .. } => (Op::Discard, offset),
         Transfer::Sync { .. } => (Op::Flush, 0),
     };
@@ -187,7 +190,7 @@ impl Backend for ModelledBackend {
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let command = command(&transfer);
+        let command = command(&transfer, op_of_zeroes(&*self.model));
         let transferred = self.memory.carry_out(transfer, ring.spare());
         let done = TransferDone { id, transferred };
         self.advance(now);

@@ -10,13 +10,13 @@ use paternoster::{
 };
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{
-    Behind, Described, Draws, Kind, Lateness, Model, Op, Pauses, PausesParameters, Who,
+    Behind, Described, Draws, Kind, Lateness, Model, Pauses, PausesParameters, Who,
 };
-use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
+use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, Unfit, World};
 use thiserror::Error;
 
 use super::outcome::{Prices, Sample, Watched};
-use super::tenants::{Parts, Places, Turnaround};
+use super::tenants::{Parts, Places, Turnaround, groups};
 use crate::sim::{Driven, GroupSetup, Setup, SetupError, SimError, Simulation};
 
 /// How often the scheduler is looked at.
@@ -42,13 +42,8 @@ pub enum ClosedLoopError {
     #[error(transparent)]
     Device(#[from] LayoutError),
     /// A tenant asks for what the device does not have or do.
-    #[error("tenant {tenant:?} {what}")]
-    Unfit {
-        /// The tenant.
-        tenant: String,
-        /// What it does.
-        what: String,
-    },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The scheduler cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -157,7 +152,8 @@ impl Run {
         let places = Places::new(scene, world.turnaround, parts, flags, draws);
         let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
-        let groups = sim.groups()[1..].to_vec();
+        let of_tenant = |group: usize| sim.groups()[1 + group];
+        let groups = groups(&scene.tenants).into_iter().map(of_tenant).collect();
         Ok(Self {
             sim,
             groups,
@@ -257,7 +253,7 @@ fn setup(
         native_queueing: (world.served != rotational).then_some(true),
         rotational: world.rotational,
         nr_requests: None,
-        groups: scene.tenants.iter().map(group).collect(),
+        groups: group_setups(&scene.tenants),
         way: world.way,
         driven: Driven::InTurns { stalls },
         ..Setup::new(scheduler.kind)
@@ -276,36 +272,26 @@ fn device(world: &Virtual, scene: &Scene, scheduler: &Scheduler) -> Described {
     device
 }
 
-/// Refuses tenants that ask for what the device does not have or do.
-fn check_fit(scene: &Scene, model: &dyn Model, part: u64) -> Result<(), ClosedLoopError> {
-    for tenant in &scene.tenants {
-        let refuse = |what| Err(ClosedLoopError::Unfit { tenant: tenant.name.clone(), what });
-        let [reads, writes, discards] = tenant.does();
-        let zeroes = writes && tenant.zeroes;
-        for (asks, op, what) in [
-            (reads, Op::Read, "reads"),
-            (writes && !zeroes, Op::Write, "writes"),
-            (discards || zeroes, Op::Discard, "discards"),
-        ] {
-            if asks && !model.takes(op) {
-                return refuse(format!("{what}, which the device does not take"));
-            }
-        }
-        if tenant.block % SectorCount::SECTOR_BYTES > 0 {
-            return refuse(format!("has blocks of {} bytes, not of whole sectors", tenant.block));
-        }
-        if u64::from(tenant.sectors().0) > part {
-            let (block, part) = (tenant.block, 512 * u128::from(part));
-            return refuse(format!("has blocks of {block} bytes, and {part} of the device"));
-        }
-    }
-    Ok(())
+/// Refuses tenants that the device cannot serve.
+fn check_fit(scene: &Scene, model: &dyn Model, part: u64) -> Result<(), Unfit> {
+    scene.check(model, part * u64::from(SectorCount::SECTOR_BYTES))?;
+    let is_odd = |tenant: &&Tenant| !tenant.block.is_multiple_of(SectorCount::SECTOR_BYTES);
+    scene.tenants.iter().find(is_odd).map_or(Ok(()), |tenant| {
+        let what = format!("has blocks of {} bytes: whole sectors are allowed", tenant.block);
+        Err(Unfit { tenant: tenant.name.clone(), what })
+    })
 }
 
-/// The group of a tenant.
-fn group(tenant: &Tenant) -> GroupSetup {
-    let weight = Weight::new(tenant.weight).expect("1 to 1000");
-    GroupSetup { path: format!("/{}", tenant.name), weights: weight.into() }
+/// The groups of the tenants, each with the weight of its first.
+fn group_setups(tenants: &[Tenant]) -> Vec<GroupSetup> {
+    let mut setups: Vec<GroupSetup> = vec![];
+    for (tenant, group) in tenants.iter().zip(groups(tenants)) {
+        if group == setups.len() {
+            let weight = Weight::new(tenant.weight).expect("1 to 1000");
+            setups.push(GroupSetup { path: format!("/{}", tenant.name), weights: weight.into() });
+        }
+    }
+    setups
 }
 
 /// The depth and the prices out of what a scheduler says of itself.

@@ -10,7 +10,7 @@
 
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector};
 use paternoster_model::{Draws, Service};
-use paternoster_scene::{Counting, Scene, Tenant};
+use paternoster_scene::{Ask, Counting, Scene, Tenant};
 
 use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 
@@ -108,19 +108,15 @@ impl Places {
 
     /// What a place of a tenant asks for.
     fn ask(&mut self, tenant: usize) -> Io {
-        let Tenant { trim_percent, write_percent, fua, zeroes, .. } = self.tenants[tenant];
         let sectors = self.tenants[tenant].sectors();
-        let mut happens = |percent| percent > 0 && self.draws.happens(f64::from(percent) / 100.0);
-        let op = match (happens(trim_percent), zeroes) {
-            (true, _) => Op::Discard,
-            _ if !happens(write_percent) => Op::Read,
-            (_, true) => Op::WriteZeroes,
-            (_, false) => Op::Write,
-        };
-        let flags = match op {
-            Op::Write if fua => self.write_flags | BioFlags::FUA,
-            Op::Write => self.write_flags,
-            _ => BioFlags::empty(),
+        let draws = &mut self.draws;
+        let happens = |percent| draws.happens(f64::from(percent) / 100.0);
+        let (op, flags) = match self.tenants[tenant].next_ask(happens) {
+            Ask::Read | Ask::Cache => (Op::Read, BioFlags::empty()),
+            Ask::Write { fua: false } => (Op::Write, self.write_flags),
+            Ask::Write { fua: true } => (Op::Write, self.write_flags | BioFlags::FUA),
+            Ask::Zeroes => (Op::WriteZeroes, BioFlags::empty()),
+            Ask::Trim => (Op::Discard, BioFlags::empty()),
         };
         let Parts { parts, part } = self.parts;
         let begin = part * (tenant as u64 % parts);
@@ -144,11 +140,26 @@ impl Places {
     }
 }
 
+/// The index of each tenant's group, in the order of their first tenants.
+pub(super) fn groups(tenants: &[Tenant]) -> Vec<usize> {
+    let mut names: Vec<&str> = vec![];
+    let mut groups = vec![];
+    for Tenant { name, .. } in tenants {
+        let known = names.iter().position(|known| known == name);
+        groups.push(known.unwrap_or(names.len()));
+        if known.is_none() {
+            names.push(name);
+        }
+    }
+    groups
+}
+
 impl Workload for Places {
     fn tasks(&self) -> Vec<TaskSetup> {
+        let groups = groups(&self.tenants);
         let tasks = self.list.iter().map(|place| {
             let (io_prio, start) = (IoPrio::default(), place.asks);
-            TaskSetup { group: Some(place.tenant), io_prio, start }
+            TaskSetup { group: Some(groups[place.tenant]), io_prio, start }
         });
         tasks.collect()
     }
@@ -206,9 +217,10 @@ mod tests {
     use paternoster_model::{Kind, ServersParameters, Who};
 
     fn places(write_percent: u32) -> Places {
-        let tenant = |block| Tenant { block, write_percent, ..Tenant::reads(100, 4, 8) };
-        let mut tenants = [4096, 4096, 32_768].map(tenant).to_vec();
-        tenants.push(Tenant::reads(100, 1, 1));
+        let tenant =
+            |(name, block)| Tenant { block, write_percent, ..Tenant::reads(100, 4, 8).named(name) };
+        let mut tenants = [("a", 4096), ("b", 4096), ("c", 32_768)].map(tenant).to_vec();
+        tenants.push(Tenant::reads(100, 1, 1).named("victim"));
         let device = Kind::Servers(ServersParameters::new(1, Service::constant(Nanos::ZERO)));
         let scene = Scene {
             name: String::new(),

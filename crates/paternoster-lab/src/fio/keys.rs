@@ -16,7 +16,7 @@ use super::sections::{GivenOption, Key, Section};
 use super::spec::Spec;
 use super::text::Text;
 use super::value;
-use crate::scenario::DEEPEST_GROUP;
+use crate::group_path::DEEPEST_GROUP;
 
 /// The keys, for a mistake in one.
 const KEYS: &str = "group, weight, leaf_weight and at are";

@@ -12,7 +12,7 @@ type Unused = (&'static str, &'static str, fn(&Spec) -> bool);
 
 const ONE_UNDER_WAY: &str = "one I/O is under way at a time";
 const OTHER_DIRECTIONS: &str = "it is of directions that rw does not have";
-const NO_LINE: &str = "no log loses a line by it";
+const NO_LINE: &str = "it removes no line from any log";
 
 static UNUSED: &[Unused] = &[
     (

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use paternoster::Hierarchy;
 
-use crate::scenario::parent_path;
+use crate::group_path::parent_path;
 use crate::sim::GroupSetup;
 
 /// The parts of the groups that have jobs of their own; `groups` are all, the root first, parents

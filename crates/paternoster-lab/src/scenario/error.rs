@@ -5,7 +5,8 @@ use std::path::Path;
 use paternoster::{UnknownHierarchy, UnknownKernel, UnknownScheduler, WeightError};
 use thiserror::Error;
 
-use super::{DEEPEST_GROUP, LONGEST_NS};
+use super::LONGEST_NS;
+use crate::group_path::DEEPEST_GROUP;
 use crate::sim::SetupError;
 
 /// What is wrong with a file of JSON, with its file, line and column in front.

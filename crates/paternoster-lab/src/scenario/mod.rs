@@ -35,6 +35,7 @@ use paternoster::{
 use paternoster_model::{LinearSeek, Servers, ServersParameters, Service};
 use serde::Deserialize;
 
+use crate::group_path::{DEEPEST_GROUP, depth, parent_path};
 use fields::ScenarioFields;
 
 pub use change::{Change, Changed};
@@ -48,10 +49,6 @@ pub(crate) const CFQ_DEFAULT_WEIGHT: u32 = 500;
 
 /// The least weight of a CFQ group (cgroup v1).
 const CFQ_LEAST_WEIGHT: u32 = 10;
-
-/// How deep groups may be nested. cgroups have no limit of their own; the schedulers walk a group's
-/// ancestors one inside the other, and memory for that is limited.
-pub(crate) const DEEPEST_GROUP: usize = 256;
 
 /// How often one request may be requeued.
 const MOST_REQUEUES: u32 = 1000;
@@ -375,18 +372,5 @@ impl Task {
     /// Returns its I/O priority.
     pub fn io_prio(&self) -> Result<IoPrio, ParseIoPrioError> {
         self.ioprio.parse()
-    }
-}
-
-/// How deep the group of that path is; those below the root are 1 deep.
-pub(crate) fn depth(path: &str) -> usize {
-    path.split('/').filter(|part| !part.is_empty()).count()
-}
-
-/// The path of the group above.
-pub(crate) fn parent_path(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        None | Some(("", _)) => "/",
-        Some((parent, _)) => parent,
     }
 }

@@ -13,7 +13,7 @@ use paternoster::{
 use thiserror::Error;
 
 use super::costs::Costs;
-use crate::scenario::{DEEPEST_GROUP, depth, parent_path};
+use crate::group_path::{DEEPEST_GROUP, depth, parent_path};
 use paternoster_model::{Model, Pauses};
 
 /// A group of tasks.

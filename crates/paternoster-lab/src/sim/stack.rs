@@ -9,7 +9,7 @@
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{BioFlags, Driver, Instant, Op, Request, RequestId};
-use paternoster_model::{self, Command, Model};
+use paternoster_model::{self, Command, Model, op_of_zeroes};
 use slab::Slab;
 
 /// Later than anything is due.
@@ -56,7 +56,8 @@ impl<M: Model, S: Scheduler> Stack<M, S> {
     pub(crate) fn next_command(&mut self, now: Instant) -> Option<Command> {
         let rq = self.driver.dispatch_next(now)?;
         let tag = u32::try_from(self.in_device.insert(rq)).expect("requests are counted in u32");
-        Some(command(tag, self.driver.elevator().request(rq)))
+        let zeroes = op_of_zeroes(&self.device);
+        Some(command(tag, self.driver.elevator().request(rq), zeroes))
     }
 
     /// The request of a command that is in the device.
@@ -70,12 +71,13 @@ impl<M: Model, S: Scheduler> Stack<M, S> {
     }
 }
 
-/// The command for a request.
-fn command(tag: u32, request: &Request) -> Command {
+/// The command for a request; zeroes are written by that operation.
+fn command(tag: u32, request: &Request, zeroes: paternoster_model::Op) -> Command {
     let op = match request.op {
         Op::Read => paternoster_model::Op::Read,
         Op::Write => paternoster_model::Op::Write,
-        Op::Discard | Op::WriteZeroes => paternoster_model::Op::Discard,
+        Op::Discard => paternoster_model::Op::Discard,
+        Op::WriteZeroes => zeroes,
         Op::Flush => paternoster_model::Op::Flush,
         other => unreachable!("{other:?}: a model knows all operations of the core"),
     };

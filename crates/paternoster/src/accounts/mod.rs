@@ -69,7 +69,7 @@ pub enum Cause {
     Target,
     /// A request of it waits, and the driver has yet to ask the scheduler.
     Driver,
-    /// None waits in the scheduler, for a cause of the front's.
+    /// None waits in the scheduler, and the front says why.
     Front(FrontCause),
     /// All that it has is in the device: more requests would wait.
     TooFew,
@@ -112,12 +112,12 @@ impl Cause {
     }
 }
 
-/// A cause that the front names: why bios of a group do not come.
+/// A cause outside the core. The front decides what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontCause {
-    /// The one.
+    /// The first of its two causes.
     First,
-    /// The other.
+    /// The second.
     Second,
 }
 
@@ -129,7 +129,7 @@ pub enum Outside {
     Free,
     /// Some are held back for that cause.
     Holds(FrontCause),
-    /// None is held back. That is the cause while none of the group's requests exists.
+    /// None is held back now; the cause counts while the group has no request.
     IfIdle(FrontCause),
 }
 
