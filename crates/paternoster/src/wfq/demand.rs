@@ -16,14 +16,13 @@
 //! depth at which a deep tenant was *dry* for a twentieth of the time is too deep as well; not so
 //! where the machine is busy, as clients that have lost their core ask for nothing at any depth.
 
-use super::Wfq;
 use super::node::{GroupNodes, Node, NodeId, Tree};
+use crate::arena::{GroupId, SideTable};
 use crate::stats::DemandStats;
 use crate::time::{Instant, Nanos};
-use crate::trace::Trace;
 
 /// A part of the device: 2³² is all of it.
-pub(super) const WHOLE: u64 = 1 << 32;
+const WHOLE: u64 = 1 << 32;
 
 /// A thousand of these is one request.
 const ONE: u64 = 1000;
@@ -45,7 +44,7 @@ const DRY_IS_KNOWN_FOR: Nanos = Nanos::from_secs(10);
 
 /// A depth at which a tenant was dry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooDeep {
+struct TooDeep {
     depth: u32,
     until: Instant,
 }
@@ -66,9 +65,9 @@ impl TooDeep {
 /// How many requests a node has outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    pub(super) outstanding: u32,
+    outstanding: u32,
     /// Those in the device; counted below the root alone.
-    pub(super) in_device: u32,
+    in_device: u32,
     /// The moment of the last change.
     since: Instant,
     /// Requests × ns since `measured_since`.
@@ -85,7 +84,7 @@ pub(super) struct Demand {
     /// The most at once, in thousandths; it decays.
     peak: u64,
     /// Its part of the device by its weight, among those present. 0 if it is not.
-    pub(super) fraction: u64,
+    fraction: u64,
 }
 
 impl Default for Demand {
@@ -230,54 +229,81 @@ impl Present {
     }
 }
 
-impl<T: Trace> Wfq<T> {
+/// What demand says of the depth, as it was last measured.
+#[derive(Debug, Default)]
+pub(super) struct Contest {
+    /// How often demand was measured.
+    round: u64,
+    /// The depth above which a tenant has all its requests in the device, by how many it has; none
+    /// without contest.
+    fair_depth: Option<u32>,
+    /// A depth at which some tenant was dry a while ago.
+    too_deep: Option<TooDeep>,
+    /// The greatest depth in force since demand was measured.
+    deepest: u32,
+}
+
+impl Contest {
+    /// The depth above which some tenant has all its requests in the device; none without contest.
+    pub(super) fn above(&self) -> Option<u32> {
+        let fair = self.too_deep.map(|known| known.depth.saturating_sub(1));
+        [fair, self.fair_depth].into_iter().flatten().min()
+    }
+
+    /// Takes a depth that is in force from now on.
+    pub(super) fn note_depth(&mut self, depth: u32) {
+        self.deepest = self.deepest.max(depth);
+    }
+
     /// Returns what a node has outstanding, and what it needs for its weight to hold: its part, by
     /// the weights of those who are present, of the depth that holds.
-    pub(super) fn demand_of(&self, now: Instant, node: NodeId) -> DemandStats {
-        let depth = self.depth_at_rest();
+    pub(super) fn demand_of(
+        &self,
+        tree: &Tree,
+        node: NodeId,
+        now: Instant,
+        depth: u32,
+    ) -> DemandStats {
         DemandStats {
-            outstanding: self.tree.nodes[node].demand.outstanding_time(now),
-            needs: entitled(&self.tree, node, self.round).map(|part| places(part, depth)),
+            outstanding: tree.nodes[node].demand.outstanding_time(now),
+            needs: entitled(tree, node, self.round).map(|part| places(part, depth)),
         }
     }
 
-    /// Measures the demand of all, and with it who is present and which part is whose.
-    pub(super) fn measure_demand(&mut self, now: Instant) {
+    /// Measures the demand of all, and with it who is present and which part is whose, at the depth
+    /// in force. Among gaps, that a tenant was dry says nothing of the depth.
+    pub(super) fn measure(
+        &mut self,
+        tree: &mut Tree,
+        groups: &SideTable<GroupId, GroupNodes>,
+        now: Instant,
+        depth: u32,
+        among_gaps: bool,
+    ) {
         self.round += 1;
-        let (round, depth) = (self.round, self.reachable_depth());
-        let nodes = || self.groups.values().flat_map(|nodes| [nodes.own, nodes.node]);
+        let round = self.round;
+        let nodes = || groups.values().flat_map(|nodes| [nodes.own, nodes.node]);
         for at in nodes() {
-            self.tree.nodes[at].demand.measure(now);
+            tree.nodes[at].demand.measure(now);
         }
-        for nodes in self.groups.values() {
-            if self.tree.nodes[nodes.own].demand.mean >= PRESENT {
-                mark_present(&mut self.tree, nodes.own, round);
+        for nodes in groups.values() {
+            if tree.nodes[nodes.own].demand.mean >= PRESENT {
+                mark_present(tree, nodes.own, round);
             }
         }
         for at in nodes() {
-            count_effective(&mut self.tree, at, round, depth);
+            count_effective(tree, at, round, depth);
         }
         for at in nodes() {
-            self.tree.nodes[at].demand.fraction = fraction(&self.tree, at, round, depth);
+            tree.nodes[at].demand.fraction = fraction(tree, at, round, depth);
         }
-        let own = self.groups.values().map(|nodes| &self.tree.nodes[nodes.own].demand);
+        let own = groups.values().map(|nodes| &tree.nodes[nodes.own].demand);
         self.fair_depth = own.filter_map(Demand::fair_depth).min();
-        self.note_too_deep(now);
-    }
-
-    fn note_too_deep(&mut self, now: Instant) {
+        let mut top = groups.values().map(|nodes| &tree.nodes[nodes.top].demand);
+        let some_are_dry = top.any(|top| top.competes() && top.dry_in >= DRY_IN_A_ROW);
         let deepest = std::mem::take(&mut self.deepest);
-        let top = |nodes: &GroupNodes| &self.tree.nodes[nodes.top].demand;
-        let is_dry = |top: &Demand| top.competes() && top.dry_in >= DRY_IN_A_ROW;
-        let some_are_dry = self.groups.values().map(top).any(is_dry);
-        let dry_at = (some_are_dry && !self.depth.is_among_gaps()).then_some(deepest);
+        let dry_at = (some_are_dry && !among_gaps).then_some(deepest);
         self.too_deep = TooDeep::known(self.too_deep, dry_at, now);
-    }
-
-    /// The depth above which some tenant has all its requests in the device; none without contest.
-    pub(super) fn contested_above(&self) -> Option<u32> {
-        let fair = self.too_deep.map(|known| known.depth.saturating_sub(1));
-        [fair, self.fair_depth].into_iter().flatten().min()
     }
 }
 

@@ -11,7 +11,7 @@ impl<T: Trace> Wfq<T> {
         out.number("queued", self.queued.into());
         out.number("depth_in_force", self.depth_now.into());
         out.number("depth_settled", self.depth.settled().into());
-        out.number("depth_fair", self.contested_above().map_or(-1, i64::from));
+        out.number("depth_fair", self.contest.above().map_or(-1, i64::from));
         out.number("depth_trial", self.depth.in_trial().map_or(0, trial_number));
         self.dump_change(out);
         let trials = self.depth.trials;

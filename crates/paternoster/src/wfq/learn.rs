@@ -35,7 +35,7 @@ impl<T: Trace> Wfq<T> {
         self.prices = self.pricing.of_window(number);
         self.device_depth = cx.device.queue_depth.max(1);
         let depth = self.reachable_depth();
-        self.deepest = self.deepest.max(depth);
+        self.contest.note_depth(depth);
         self.windows.open(cx.now, number, depth, self.in_device);
     }
 
@@ -129,7 +129,8 @@ impl<T: Trace> Wfq<T> {
             self.learn_prices(now, closed);
         }
         if next.is_multiple_of(BLOCK) {
-            self.measure_demand(now);
+            let (depth, among_gaps) = (self.reachable_depth(), self.depth.is_among_gaps());
+            self.contest.measure(&mut self.tree, &self.groups, now, depth, among_gaps);
             if !is_held && !self.pricing.goes_first(in_trial) {
                 self.begin_trial(cx, closed);
             }
@@ -178,7 +179,7 @@ impl<T: Trace> Wfq<T> {
     fn bounds(&self, device: &Device) -> Bounds {
         let (least, most) = self.tunable_bounds(device);
         let most = most.min(device.queue_depth).max(1);
-        Bounds { least: least.min(most), most, contested_above: self.contested_above() }
+        Bounds { least: least.min(most), most, contested_above: self.contest.above() }
     }
 
     /// Returns what a sync costs each of those who waited for it: the part of the device that they

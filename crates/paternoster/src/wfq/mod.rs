@@ -82,7 +82,7 @@ use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
 
-use demand::TooDeep;
+use demand::Contest;
 use depth::Depth;
 use limits::{Others, Targets};
 use node::{GroupNodes, NodeId, Tree};
@@ -140,17 +140,10 @@ pub struct Wfq<T> {
     depth_now: u32,
     /// Heads count by their directions, as some group has a cap.
     by_direction: bool,
-    /// The depth above which a tenant has all its requests in the device, by how many it has; none
-    /// without contest.
-    fair_depth: Option<u32>,
-    /// A depth at which some tenant was dry a while ago.
-    too_deep: Option<TooDeep>,
-    /// The greatest depth in force since demand was measured.
-    deepest: u32,
+    /// What demand says of the depth.
+    contest: Contest,
     /// The run that goes on, if one does.
     run: Option<Run>,
-    /// How often demand was measured.
-    round: u64,
     /// Nodes below the root for which places in the device are kept.
     absent: Vec<NodeId>,
     /// What reservations leave to all others.
@@ -185,11 +178,8 @@ impl<T: Trace> Wfq<T> {
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
             depth_now: 1,
-            fair_depth: None,
-            too_deep: None,
-            deepest: 0,
+            contest: Contest::default(),
             run: None,
-            round: 0,
             absent: vec![],
             by_direction: false,
             others: Others::default(),
@@ -315,7 +305,8 @@ impl<T: Trace> Scheduler for Wfq<T> {
 
     fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_> {
         let Some(nodes) = self.groups.get(group) else { return OwnStats::default() };
-        let (share, demand) = (self.tree.share(nodes.node), self.demand_of(now, nodes.own));
+        let share = self.tree.share(nodes.node);
+        let demand = self.contest.demand_of(&self.tree, nodes.own, now, self.depth_at_rest());
         OwnStats { share: Some(share), demand: Some(demand), slices: None }
     }
 
