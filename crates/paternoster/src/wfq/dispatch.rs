@@ -47,7 +47,7 @@ impl<T: Trace> Wfq<T> {
     /// Takes the next request, if the device may have one more. Something waits.
     #[inline]
     pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        let depth = self.depth_now.min(cx.device.queue_depth);
+        let depth = self.depth.in_force().min(cx.device.queue_depth);
         if cx.in_device >= depth {
             self.trace.event(
                 cx.now,

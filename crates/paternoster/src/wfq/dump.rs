@@ -9,12 +9,12 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn dump_all(&self, out: &mut dyn Dump) {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         out.number("queued", self.queued.into());
-        out.number("depth_in_force", self.depth_now.into());
+        out.number("depth_in_force", self.depth.in_force().into());
         out.number("depth_settled", self.depth.settled().into());
         out.number("depth_fair", self.contest.above().map_or(-1, i64::from));
         out.number("depth_trial", self.depth.in_trial().map_or(0, trial_number));
         self.dump_change(out);
-        let trials = self.depth.trials;
+        let trials = self.depth.trials();
         out.number("trials_accepted", trials.accepted.into());
         out.number("trials_rejected", trials.rejected.into());
         out.number("trials_dropped", trials.dropped.into());

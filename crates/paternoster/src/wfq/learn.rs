@@ -8,7 +8,7 @@
 //! Trials of the depth and of prices take turns by blocks of windows.
 
 use super::Wfq;
-use super::depth::{Bounds, Depth};
+use super::depth::Bounds;
 use super::price::{Moved, Pricing};
 use super::service::Units;
 use super::siblings::Siblings;
@@ -31,35 +31,24 @@ impl<T: Trace> Wfq<T> {
     }
 
     fn open_window(&mut self, cx: &Cx<'_>, number: u64) {
-        self.depth_now = self.depth_of(cx.device, number);
+        self.depth.note_device(cx.device.queue_depth);
+        self.put_depth_in_force(cx.device, number);
         self.prices = self.pricing.of_window(number);
-        self.device_depth = cx.device.queue_depth.max(1);
-        let depth = self.reachable_depth();
+        let depth = self.depth.reachable();
         self.contest.note_depth(depth);
         self.windows.open(cx.now, number, depth, self.in_device);
     }
 
-    /// The depth of the current window, as far as the device has it.
-    pub(super) fn reachable_depth(&self) -> u32 {
-        self.depth_now.min(self.device_depth)
-    }
-
-    /// The depth that is configured for window `number`, or learned.
-    fn depth_of(&self, device: &Device, number: u64) -> u32 {
-        match self.tunables.depth() {
-            0 if self.pricing.wants_depth() => {
-                let (settled, (_, most)) = (self.depth.settled(), self.tunable_bounds(device));
-                settled.saturating_add(settled.div_ceil(4)).min(most).max(settled)
-            }
-            0 => self.depth.of_window(number),
-            fixed => fixed,
-        }
+    /// Puts the depth of window `number` in force, which is more where prices are to be learned.
+    fn put_depth_in_force(&mut self, device: &Device, number: u64) {
+        let (_, most) = self.tunable_bounds(device);
+        self.depth.put_in_force(number, self.pricing.wants_depth().then_some(most));
     }
 
     /// Follows tunables that were set. What they do not concern stays as it was learned.
     pub(super) fn follow_tunables(&mut self, cx: &Cx<'_>, before: &Tunables) {
         if self.tunables.depth_start() != before.depth_start() {
-            self.depth = Depth::starting_at(self.tunables.depth_start());
+            self.depth.begin_anew(self.tunables.depth_start());
         }
         if !self.tunables.has_prices_of(before) {
             self.reprice();
@@ -67,14 +56,12 @@ impl<T: Trace> Wfq<T> {
         if self.tunables.grace() != before.grace() {
             self.tree.siblings.values_mut().for_each(Siblings::forget_history);
         }
-        if self.tunables.depth() == 0 {
+        if self.tunables.depth().is_none() {
             let (least, most) = self.tunable_bounds(cx.device);
             self.depth.clamp(cx.now, least, most);
         }
-        if self.tunables.depth() != before.depth() {
-            self.depth.restart();
-        }
-        self.depth_now = self.depth_of(cx.device, self.windows.number());
+        self.depth.fix(self.tunables.depth());
+        self.put_depth_in_force(cx.device, self.windows.number());
         self.set_burst(cx.now);
     }
 
@@ -84,15 +71,6 @@ impl<T: Trace> Wfq<T> {
         self.windows.price_by(self.pricing.base());
         self.depth.restart();
         self.prices = self.pricing.of_window(self.windows.number());
-    }
-
-    /// The depth that holds outside of trials, as far as the device has it: one at least.
-    pub(super) fn depth_at_rest(&self) -> u32 {
-        let depth = match self.tunables.depth() {
-            0 => self.depth.settled(),
-            fixed => fixed,
-        };
-        depth.min(self.device_depth)
     }
 
     /// Takes a completion.
@@ -129,7 +107,7 @@ impl<T: Trace> Wfq<T> {
             self.learn_prices(now, closed);
         }
         if next.is_multiple_of(BLOCK) {
-            let (depth, among_gaps) = (self.reachable_depth(), self.depth.is_among_gaps());
+            let (depth, among_gaps) = (self.depth.reachable(), self.depth.is_among_gaps());
             self.contest.measure(&mut self.tree, &self.groups, now, depth, among_gaps);
             if !is_held && !self.pricing.goes_first(in_trial) {
                 self.begin_trial(cx, closed);
@@ -141,19 +119,12 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the number of the next window.
     fn learn_depth(&mut self, now: Instant, closed: &Closed) -> u64 {
-        if self.tunables.depth() != 0 {
-            self.depth.note_speed(closed);
-            return closed.number + 1;
-        }
         let rules = self.tunables.rules();
         let Self { depth, trace, .. } = self;
         depth.window_closed(now, closed, rules, &mut |event| trace.event(now, event))
     }
 
     fn begin_trial(&mut self, cx: &Cx<'_>, closed: &Closed) {
-        if self.tunables.depth() != 0 {
-            return;
-        }
         let (now, bounds) = (cx.now, self.bounds(cx.device));
         let Self { depth, trace, .. } = self;
         depth.begin_trial(now, closed, &bounds, &mut |event| trace.event(now, event));
@@ -190,7 +161,7 @@ impl<T: Trace> Wfq<T> {
             return Units::OP;
         }
         let whole = u128::from(took.as_nanos()) * u128::from(speed) / 1_000_000_000;
-        let parts = u128::from(self.reachable_depth().max(1)) * u128::from(waiters.max(1));
+        let parts = u128::from(self.depth.reachable().max(1)) * u128::from(waiters.max(1));
         Units::new(u64::try_from(whole / parts).unwrap_or(u64::MAX >> 20).max(1))
     }
 }

@@ -125,8 +125,6 @@ pub struct Wfq<T> {
     queued: u32,
     /// Requests that were dispatched, and have neither completed nor been requeued.
     in_device: u32,
-    /// What the device may have; as of the last window.
-    device_depth: u32,
     /// The current window, which is being measured.
     windows: Windows,
     /// What the device did in the last window, of any verdict, in units a second; 0 before the
@@ -134,10 +132,8 @@ pub struct Wfq<T> {
     last_speed: u64,
     /// Windows in which nothing waited though the device had room.
     starved_windows: u64,
-    /// The depth as it is learned.
+    /// The depth as it is learned, or set.
     depth: Depth,
-    /// The depth of the current window; the device may have less.
-    depth_now: u32,
     /// Heads count by their directions, as some group has a cap.
     by_direction: bool,
     /// What demand says of the depth.
@@ -172,12 +168,10 @@ impl<T: Trace> Wfq<T> {
             in_flight: SideTable::new(),
             queued: 0,
             in_device: 0,
-            device_depth: 1,
             windows: Windows::new(pricing.base()),
             last_speed: 0,
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
-            depth_now: 1,
             contest: Contest::default(),
             run: None,
             absent: vec![],
@@ -306,7 +300,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
     fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_> {
         let Some(nodes) = self.groups.get(group) else { return OwnStats::default() };
         let share = self.tree.share(nodes.node);
-        let demand = self.contest.demand_of(&self.tree, nodes.own, now, self.depth_at_rest());
+        let demand = self.contest.demand_of(&self.tree, nodes.own, now, self.depth.at_rest());
         OwnStats { share: Some(share), demand: Some(demand), slices: None }
     }
 

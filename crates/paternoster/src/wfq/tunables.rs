@@ -67,9 +67,9 @@ tunables! {
 }
 
 impl Tunables {
-    #[inline]
-    pub(super) fn depth(&self) -> u32 {
-        number(self.depth)
+    /// The depth that is set; none where it is learned.
+    pub(super) fn depth(&self) -> Option<u32> {
+        (self.depth != 0).then(|| number(self.depth))
     }
 
     pub(super) fn depth_start(&self) -> u32 {

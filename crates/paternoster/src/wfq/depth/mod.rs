@@ -123,7 +123,13 @@ pub(super) struct Changed {
 /// The depth, and how it is learned.
 #[derive(Debug)]
 pub(super) struct Depth {
-    /// The depth that holds, in requests.
+    /// The depth that is set; none where it is learned.
+    fixed: Option<u32>,
+    /// The depth of the current window; the device may have less.
+    in_force: u32,
+    /// What the device may have; as of the last window.
+    device: u32,
+    /// The depth that holds where it is learned, in requests.
     settled: u32,
     /// The trial that runs; none between trials, and where the depth is not learned.
     trial: Option<Trial>,
@@ -141,7 +147,7 @@ pub(super) struct Depth {
     /// Windows in a row whose speed is far from that; 0 where the depth is not learned.
     odd: u32,
     /// How many there were since the start.
-    pub(super) trials: Trials,
+    trials: Trials,
     /// The last change; none so far.
     changed: Option<Changed>,
     /// The longest gap of late beside which a window was short: whoever drives the scheduler lost
@@ -154,6 +160,9 @@ pub(super) struct Depth {
 impl Depth {
     pub(super) fn starting_at(depth: u32) -> Self {
         Self {
+            fixed: None,
+            in_force: 1,
+            device: 1,
             settled: depth,
             trial: None,
             way: Way::Up,
@@ -169,17 +178,69 @@ impl Depth {
         }
     }
 
+    /// Begins to learn anew, at that depth.
+    pub(super) fn begin_anew(&mut self, depth: u32) {
+        let Self { fixed, in_force, device, .. } = *self;
+        *self = Self { fixed, in_force, device, ..Self::starting_at(depth) };
+    }
+
+    /// Sets the depth, or has it learned.
+    pub(super) fn fix(&mut self, depth: Option<u32>) {
+        if self.fixed != depth {
+            self.fixed = depth;
+            self.restart();
+        }
+    }
+
+    pub(super) fn trials(&self) -> Trials {
+        self.trials
+    }
+
     pub(super) fn changed(&self) -> Option<Changed> {
         self.changed
     }
 
-    /// The depth that holds.
+    /// The depth that holds where it is learned.
     pub(super) fn settled(&self) -> u32 {
         self.settled
     }
 
-    /// The depth of window `number`.
-    pub(super) fn of_window(&self, number: u64) -> u32 {
+    /// The depth that holds outside of trials, as far as the device has it: one at least.
+    pub(super) fn at_rest(&self) -> u32 {
+        self.fixed.unwrap_or(self.settled).min(self.device)
+    }
+
+    /// The depth of the current window; the device may have less.
+    #[inline]
+    pub(super) fn in_force(&self) -> u32 {
+        self.in_force
+    }
+
+    /// The depth of the current window, as far as the device has it.
+    pub(super) fn reachable(&self) -> u32 {
+        self.in_force.min(self.device)
+    }
+
+    /// Puts the depth of window `number` in force. One that is learned is a quarter more, up to
+    /// that bound, where there is one.
+    pub(super) fn put_in_force(&mut self, number: u64, more_up_to: Option<u32>) {
+        self.in_force = match (self.fixed, more_up_to) {
+            (Some(fixed), _) => fixed,
+            (None, None) => self.of_window(number),
+            (None, Some(most)) => {
+                let settled = self.settled;
+                settled.saturating_add(settled.div_ceil(4)).min(most).max(settled)
+            }
+        };
+    }
+
+    /// Notes how many requests the device may have.
+    pub(super) fn note_device(&mut self, queue_depth: u32) {
+        self.device = queue_depth.max(1);
+    }
+
+    /// The learned depth of window `number`.
+    fn of_window(&self, number: u64) -> u32 {
         match &self.trial {
             Some(trial) if Arm::of(number) == Arm::Probe => trial.probe,
             _ => self.settled,
@@ -221,7 +282,7 @@ impl Depth {
         self.trial.as_ref().map(|trial| trial.kind)
     }
 
-    pub(super) fn is_resting(&self, now: Instant) -> bool {
+    fn is_resting(&self, now: Instant) -> bool {
         now < self.resting_until
     }
 
@@ -268,15 +329,19 @@ impl Depth {
         rules: Rules,
         tell: &mut dyn FnMut(Event),
     ) -> u64 {
+        let next = window.number + 1;
+        if self.fixed.is_some() {
+            self.note_speed(window);
+            return next;
+        }
         self.note_gap(window);
         let jolted = self.take_speed(window, tell);
         let ended = jolted || self.take_trial(now, window, rules, tell);
-        let next = window.number + 1;
         if ended { next.next_multiple_of(BLOCK) } else { next }
     }
 
     /// Takes a window at a depth that is not learned: there is no jolt then, as there is no trial.
-    pub(super) fn note_speed(&mut self, window: &Closed) {
+    fn note_speed(&mut self, window: &Closed) {
         if !window.starved && !window.bursty {
             self.average(window.speed);
         }
@@ -372,7 +437,7 @@ impl Depth {
         self.factor = SMALLEST_FACTOR;
     }
 
-    /// Begins a trial with a block, unless one runs or the depth rests.
+    /// Begins a trial with a block, unless the depth is set, one runs, or it rests.
     pub(super) fn begin_trial(
         &mut self,
         now: Instant,
@@ -380,7 +445,7 @@ impl Depth {
         bounds: &Bounds,
         tell: &mut dyn FnMut(Event),
     ) {
-        if self.trial.is_some() || self.is_resting(now) {
+        if self.fixed.is_some() || self.trial.is_some() || self.is_resting(now) {
             return;
         }
         self.keep_within(now, bounds.least, bounds.most);

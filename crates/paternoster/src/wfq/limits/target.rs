@@ -313,7 +313,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes the latency of a request that has completed, and judges what is to be judged.
     pub(in crate::wfq) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
-        let depth = self.depth_at_rest();
+        let depth = self.depth.at_rest();
         let mut at = Some(group);
         while let Some(group) = at {
             if let Some(&place) = self.targets.places.get(group) {
