@@ -137,7 +137,7 @@ impl<T: Trace> Wfq<T> {
         let is_other = |least: &Choice| !self.tree.is_within(least.context, node);
         let other = self.least(cx).filter(is_other);
         let has_turn =
-            |other: &Choice| self.others.go_first(self.prices.charge(&cx.requests[other.rq]));
+            |other: &Choice| self.others.go_first(self.pricing.charge(&cx.requests[other.rq]));
         let mut passes_others = false;
         if let Some(other) = other {
             passes_others = !has_turn(&other);
@@ -199,7 +199,7 @@ impl<T: Trace> Wfq<T> {
         let first = self.tree.siblings[class].first(directions);
         let head = first.and_then(|first| self.tree.context(first.node).queue.head());
         let is_new = |rq: &RequestId| self.in_flight.get(*rq).is_none();
-        head.filter(is_new).map_or(Units::ZERO, |rq| self.prices.charge(&cx.requests[rq]))
+        head.filter(is_new).map_or(Units::ZERO, |rq| self.pricing.charge(&cx.requests[rq]))
     }
 
     /// Takes out the request and charges all whose share it is of.
@@ -248,7 +248,7 @@ impl<T: Trace> Wfq<T> {
             return Units::ZERO;
         }
         let request = &cx.requests[rq];
-        let charge = self.prices.charge(request);
+        let charge = self.pricing.charge(request);
         let (class, sectors) = (Class::of(request), moved(request));
         self.in_flight.insert(rq, InFlight { charge, window, sectors, class, in_device: true });
         charge

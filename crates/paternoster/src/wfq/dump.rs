@@ -26,7 +26,7 @@ impl<T: Trace> Wfq<T> {
         out.number("price_fua_percent", number(fua));
         out.number("price_blocks", number(self.pricing.blocks()));
         out.number("windows", number(self.windows.number()));
-        out.number("windows_starved", number(self.starved_windows));
+        out.number("windows_starved", number(self.windows.starved()));
     }
 
     /// When and why the depth that holds was last another one.

@@ -33,7 +33,7 @@ impl<T: Trace> Wfq<T> {
     fn open_window(&mut self, cx: &Cx<'_>, number: u64) {
         self.depth.note_device(cx.device.queue_depth);
         self.put_depth_in_force(cx.device, number);
-        self.prices = self.pricing.of_window(number);
+        self.pricing.put_in_force(number);
         let depth = self.depth.reachable();
         self.contest.note_depth(depth);
         self.windows.open(cx.now, number, depth, self.in_device);
@@ -70,7 +70,6 @@ impl<T: Trace> Wfq<T> {
         self.pricing = Pricing::set_by(&self.tunables);
         self.windows.price_by(self.pricing.base());
         self.depth.restart();
-        self.prices = self.pricing.of_window(self.windows.number());
     }
 
     /// Takes a completion.
@@ -94,8 +93,6 @@ impl<T: Trace> Wfq<T> {
     /// Takes what was measured in a window, and opens the next.
     #[inline(never)]
     fn window_closed(&mut self, cx: &Cx<'_>, closed: &Closed) {
-        self.last_speed = closed.speed;
-        self.starved_windows += u64::from(closed.starved);
         let now = cx.now;
         self.trace.event(now, closed.event());
         // While some are held the device is not as deep as it could be: its speed says nothing.
@@ -156,7 +153,7 @@ impl<T: Trace> Wfq<T> {
     /// Returns what a sync costs each of those who waited for it: the part of the device that they
     /// had meanwhile. Before the first window, one op.
     pub(super) fn charge_of_sync(&self, took: Nanos, waiters: u32) -> Units {
-        let speed = self.depth.usual_speed().unwrap_or(self.last_speed);
+        let speed = self.depth.usual_speed().unwrap_or(self.windows.last_speed());
         if speed == 0 {
             return Units::OP;
         }

@@ -86,7 +86,7 @@ use demand::Contest;
 use depth::Depth;
 use limits::{Others, Targets};
 use node::{GroupNodes, NodeId, Tree};
-use price::{Class, Prices, Pricing};
+use price::{Class, Pricing};
 use run::Run;
 use service::Units;
 use tunables::Tunables;
@@ -127,11 +127,6 @@ pub struct Wfq<T> {
     in_device: u32,
     /// The current window, which is being measured.
     windows: Windows,
-    /// What the device did in the last window, of any verdict, in units a second; 0 before the
-    /// first.
-    last_speed: u64,
-    /// Windows in which nothing waited though the device had room.
-    starved_windows: u64,
     /// The depth as it is learned, or set.
     depth: Depth,
     /// Heads count by their directions, as some group has a cap.
@@ -148,8 +143,6 @@ pub struct Wfq<T> {
     targets: Targets,
     /// The prices as they are learned, or set.
     pricing: Pricing,
-    /// The prices of the current window.
-    prices: Prices,
     tunables: Tunables,
     trace: T,
 }
@@ -169,8 +162,6 @@ impl<T: Trace> Wfq<T> {
             queued: 0,
             in_device: 0,
             windows: Windows::new(pricing.base()),
-            last_speed: 0,
-            starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
             contest: Contest::default(),
             run: None,
@@ -178,7 +169,6 @@ impl<T: Trace> Wfq<T> {
             by_direction: false,
             others: Others::default(),
             targets: Targets::default(),
-            prices: pricing.base(),
             pricing,
             tunables,
             trace,

@@ -81,6 +81,6 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns what the device does in `run_us`: nothing while its speed is not known.
     fn longest_run(&self) -> Units {
-        Units::new(self.last_speed.saturating_mul(self.tunables.run_us()) / 1_000_000)
+        Units::new(self.windows.last_speed().saturating_mul(self.tunables.run_us()) / 1_000_000)
     }
 }

@@ -13,7 +13,9 @@ use super::dither::{Signs, is_plus};
 use super::estimate::{LEAST_BLOCKS, MILLION, Mean, Step, is_shift, step};
 use super::turns::{Turns, is_far};
 use super::{ONE, Prices, Rates};
+use crate::request::Request;
 use crate::trace::PriceOf;
+use crate::wfq::service::Units;
 use crate::wfq::tunables::{CostMode, Tunables};
 use crate::wfq::window::{BLOCK, Closed};
 
@@ -50,6 +52,8 @@ pub(in super::super) struct Pricing {
     rates: Rates,
     /// The prices of those rates, neither higher nor lower for a window.
     base: Prices,
+    /// The prices of the current window.
+    in_force: Prices,
     /// The windows of the block so far; what is said of others is void.
     block: Vec<Seen>,
     /// ρ by part, in ppm.
@@ -77,10 +81,12 @@ impl Pricing {
     /// Begins with what is set.
     pub(in super::super) fn set_by(tunables: &Tunables) -> Self {
         let (mode, rates) = (tunables.cost_mode(), Rates::set_by(tunables));
+        let base = Prices::new(mode, rates);
         Self {
             mode,
             rates,
-            base: Prices::new(mode, rates),
+            base,
+            in_force: base,
             block: Vec::with_capacity(WINDOWS),
             speeds: Default::default(),
             shifts: Default::default(),
@@ -95,8 +101,19 @@ impl Pricing {
         self.base
     }
 
+    /// Puts the prices of window `number` in force.
+    pub(in super::super) fn put_in_force(&mut self, number: u64) {
+        self.in_force = self.of_window(number);
+    }
+
+    /// Returns the charge of a request in the current window, at least one unit.
+    #[inline]
+    pub(in super::super) fn charge(&self, rq: &Request) -> Units {
+        self.in_force.charge(rq)
+    }
+
     /// The prices of window `number`.
-    pub(in super::super) fn of_window(&self, number: u64) -> Prices {
+    pub(super) fn of_window(&self, number: u64) -> Prices {
         if self.turns.teaches { self.base.dithered(Signs::of_window(number)) } else { self.base }
     }
 

@@ -93,7 +93,7 @@ impl Prices {
 
     /// Returns the charge of a request, at least one unit.
     #[inline]
-    pub(super) fn charge(&self, rq: &Request) -> Units {
+    fn charge(&self, rq: &Request) -> Units {
         let bytes = (u64::from(moved(rq).0) * self.per_sector) >> SECTOR_BITS;
         let plain = self.op.count() + bytes;
         let charge = match self.factors[Class::of(rq) as usize] {

@@ -121,6 +121,10 @@ pub(super) struct Windows {
     cut: Cut,
     /// What the device has, and since when.
     load: Load,
+    /// What the device did in the last one, of any verdict, in units a second; 0 before the first.
+    last_speed: u64,
+    /// Those in which nothing waited though the device had room.
+    starved: u64,
 }
 
 /// What the device has at a time.
@@ -194,6 +198,8 @@ impl Windows {
                 busy_since: Instant::START,
                 starved: false,
             },
+            last_speed: 0,
+            starved: 0,
         }
     }
 
@@ -201,6 +207,17 @@ impl Windows {
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What the device did in the last window, of any verdict, in units a second; 0 before the
+    /// first.
+    pub(super) fn last_speed(&self) -> u64 {
+        self.last_speed
+    }
+
+    /// In how many windows nothing waited though the device had room.
+    pub(super) fn starved(&self) -> u64 {
+        self.starved
     }
 
     /// Tells speeds by other prices from now on.
@@ -320,10 +337,12 @@ impl Windows {
         let (completions, longest) = (measured.completions, measured.longest_gap);
         let longest_gap = if self.cut.is_on() { Nanos::ZERO } else { self.busy_gap };
         let bursty = self.cut.judge(Gaps { completions, span, longest, starved });
+        self.last_speed = per(self.prices.cost(&measured.tallies) * 1_000_000_000, span);
+        self.starved += u64::from(starved);
         Closed {
             number: self.number,
             completions: measured.completions,
-            speed: per(self.prices.cost(&measured.tallies) * 1_000_000_000, span),
+            speed: self.last_speed,
             tallies: measured.tallies,
             mixed: is_mixed(measured),
             latency: Nanos::new(
