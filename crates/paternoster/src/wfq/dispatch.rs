@@ -216,7 +216,7 @@ impl<T: Trace> Wfq<T> {
         self.queued -= 1;
         let node = &mut self.tree.nodes[context];
         node.context_mut().queue.pop(cx.requests, rq);
-        node.note_head(cx.requests, self.by_direction);
+        node.note_head(cx.requests, self.tree.limits.by_direction());
         self.tree.classes_of_mut(own).served(class, charge, earning);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);

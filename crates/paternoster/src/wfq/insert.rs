@@ -21,7 +21,7 @@ impl<T: Trace> Wfq<T> {
             node.weight = weight_of(cx.requests[rq].io_prio);
         }
         node.context_mut().queue.insert(cx.requests, rq, at);
-        node.note_head(cx.requests, self.by_direction);
+        node.note_head(cx.requests, self.tree.limits.by_direction());
         let is_elsewhere = node.waiting != node.active;
         self.queued += 1;
         if is_elsewhere {
@@ -33,7 +33,7 @@ impl<T: Trace> Wfq<T> {
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
     #[inline]
     pub(super) fn follow(&mut self, cx: &Cx<'_>, context: NodeId) {
-        self.tree.nodes[context].note_head(cx.requests, self.by_direction);
+        self.tree.nodes[context].note_head(cx.requests, self.tree.limits.by_direction());
         self.follow_node(cx.now, context);
     }
 

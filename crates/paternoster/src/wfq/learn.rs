@@ -86,7 +86,8 @@ impl<T: Trace> Wfq<T> {
     #[inline]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32) {
         // What a cap holds does not wait for the device.
-        let waits = self.queued > 0 && (self.tree.caps == 0 || self.tree.held_until().is_none());
+        let waits =
+            self.queued > 0 && (!self.tree.limits.hold_some() || self.tree.held_until().is_none());
         self.windows.note_load(now, in_device, waits);
     }
 

@@ -129,8 +129,6 @@ pub struct Wfq<T> {
     windows: Windows,
     /// The depth as it is learned, or set.
     depth: Depth,
-    /// Heads count by their directions, as some group has a cap.
-    by_direction: bool,
     /// What demand says of the depth.
     contest: Contest,
     /// The run that goes on, if one does.
@@ -152,10 +150,8 @@ impl<T: Trace> Wfq<T> {
     pub fn new(trace: T) -> Self {
         let tunables = Tunables::with_defaults();
         let pricing = Pricing::set_by(&tunables);
-        let mut tree = Tree::new();
-        tree.parking.burst = tunables.burst();
         Self {
-            tree,
+            tree: Tree::new(tunables.burst()),
             groups: SideTable::new(),
             contexts: SideTable::new(),
             in_flight: SideTable::new(),
@@ -166,7 +162,6 @@ impl<T: Trace> Wfq<T> {
             contest: Contest::default(),
             run: None,
             absent: vec![],
-            by_direction: false,
             others: Others::default(),
             targets: Targets::default(),
             pricing,

@@ -17,7 +17,7 @@ use slotmap::{SlotMap, new_key_type};
 use super::class::Classes;
 use super::demand::Demand;
 use super::directions::Directions;
-use super::limits::{Dues, NO_TARGET, NodeLimits, Parking};
+use super::limits::{Limits, NO_TARGET, NodeLimits};
 use super::queue::ContextQueue;
 use super::service::Vtime;
 use super::siblings::Siblings;
@@ -172,10 +172,8 @@ pub(super) struct Tree {
     pub(super) tags: u64,
     /// The node of the root group, which is made first.
     root: Option<NodeId>,
-    pub(super) parking: Parking,
-    pub(super) dues: Dues,
-    /// How many nodes have caps.
-    pub(super) caps: u32,
+    /// Whom caps hold, and whom reservations bring forward.
+    pub(super) limits: Limits,
 }
 
 /// The two nodes of a group.
@@ -191,15 +189,14 @@ pub(super) struct GroupNodes {
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
+    /// Makes an empty one. So much at once do caps allow, in time at their rate.
+    pub(super) fn new(burst: Nanos) -> Self {
         Self {
             nodes: SlotMap::with_key(),
             siblings: SlotMap::with_key(),
             tags: 0,
             root: None,
-            parking: Parking::default(),
-            dues: Dues::default(),
-            caps: 0,
+            limits: Limits::with_burst(burst),
         }
     }
 
@@ -334,7 +331,7 @@ impl Tree {
 
     /// Returns when a cap lets something be served, if caps hold all that waits.
     pub(super) fn held_until(&self) -> Option<Instant> {
-        let (until, _) = self.parking.first()?;
+        let until = self.limits.hold_until()?;
         let nothing_else = self.nodes[self.root?].waiting.is_empty();
         nothing_else.then_some(until)
     }

@@ -64,7 +64,7 @@ impl Tree {
         mut emit: impl FnMut(Change),
     ) {
         let mut at = from;
-        let some_parked = !self.parking.is_empty();
+        let some_parked = self.limits.hold_some();
         while let Some(among) = self.nodes[at].among {
             let (to, parked) = self.park(at, now);
             if parked != Parked::AsBefore {
@@ -178,7 +178,7 @@ impl Tree {
                 at = self.put_back(at, among, served, now, &mut emit);
             }
         }
-        if !self.parking.is_empty() {
+        if self.limits.hold_some() {
             self.note_held_of(context, &mut emit);
         }
     }
@@ -210,7 +210,7 @@ impl Tree {
     /// Returns the direction that a request counts as in the order of service.
     #[inline]
     fn counts_as(&self, amount: Amount) -> Direction {
-        if self.caps == 0 { Direction::Read } else { amount.direction }
+        if self.limits.by_direction() { amount.direction } else { Direction::Read }
     }
 
     /// Charges a node and all above it for work that was no request.

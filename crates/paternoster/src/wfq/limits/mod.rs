@@ -27,8 +27,6 @@ mod time;
 
 pub(super) use cap::Amount;
 pub(super) use others::Others;
-pub(super) use parking::Parking;
-pub(super) use reservation::Dues;
 pub(super) use target::{NO_TARGET, Targets};
 
 use super::Wfq;
@@ -39,12 +37,52 @@ use crate::arena::GroupId;
 use crate::group_limits::GroupLimits;
 use crate::request::Direction;
 use crate::scheduler::Cx;
-use crate::time::Instant;
+use crate::time::{Instant, Nanos};
 use crate::trace::Trace;
 
 use cap::Caps;
-use reservation::Reservation;
+use parking::Parking;
+use reservation::{Dues, Reservation};
 use time::Moment;
+
+/// Whom caps hold, and whom reservations bring forward.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    /// How much at once a cap allows, in time at its rate.
+    burst: Nanos,
+    /// Who waits for a cap.
+    parking: Parking,
+    /// Who has a reservation, and something waiting.
+    dues: Dues,
+    /// How many nodes have caps.
+    caps: u32,
+    /// Heads count by their directions, as some node has caps.
+    by_direction: bool,
+}
+
+impl Limits {
+    pub(super) fn with_burst(burst: Nanos) -> Self {
+        Self { burst, ..Self::default() }
+    }
+
+    /// Whether heads count by their directions: else all count as reads.
+    #[inline]
+    pub(super) fn by_direction(&self) -> bool {
+        self.by_direction
+    }
+
+    /// Whether a cap holds some node.
+    #[inline]
+    pub(super) fn hold_some(&self) -> bool {
+        !self.parking.is_empty()
+    }
+
+    /// When the first of those that caps hold may go on.
+    #[inline]
+    pub(super) fn hold_until(&self) -> Option<Instant> {
+        self.parking.first().map(|(until, _)| until)
+    }
+}
 
 /// The caps and the reservation of a node.
 #[derive(Debug, Default)]
@@ -109,9 +147,9 @@ impl<T: Trace> Wfq<T> {
         }
         // What counts for all heads while there is no cap has to be put right before the first
         // holds, and again only after the last.
-        self.tree.caps += u32::from(to.has_caps());
+        self.tree.limits.caps += u32::from(to.has_caps());
         self.count_by_direction(cx);
-        self.tree.caps -= u32::from(self.tree.has_caps(node));
+        self.tree.limits.caps -= u32::from(self.tree.has_caps(node));
         self.tree.set_limits(node, to, cx.now);
         self.follow_node(cx.now, node);
         self.tree.relist(node);
@@ -120,11 +158,11 @@ impl<T: Trace> Wfq<T> {
 
     /// Has the heads counted by their directions, if there are caps and if they were not before.
     fn count_by_direction(&mut self, cx: &Cx<'_>) {
-        let by_direction = self.tree.caps > 0;
-        if self.by_direction == by_direction {
+        let by_direction = self.tree.limits.caps > 0;
+        if self.tree.limits.by_direction == by_direction {
             return;
         }
-        self.by_direction = by_direction;
+        self.tree.limits.by_direction = by_direction;
         for context in self.tree.contexts().collect::<Vec<_>>() {
             self.follow(cx, context);
         }
@@ -133,9 +171,9 @@ impl<T: Trace> Wfq<T> {
     /// Takes over how much at once caps allow. Those that wait go on as it says.
     pub(super) fn set_burst(&mut self, now: Instant) {
         let burst = self.tunables.burst();
-        if self.tree.parking.burst != burst {
-            self.tree.parking.burst = burst;
-            for node in self.tree.parking.nodes() {
+        if self.tree.limits.burst != burst {
+            self.tree.limits.burst = burst;
+            for node in self.tree.limits.parking.nodes() {
                 self.follow_node(now, node);
             }
         }
@@ -144,7 +182,7 @@ impl<T: Trace> Wfq<T> {
     /// Lets those go on whom a cap held until now.
     #[inline]
     pub(super) fn release(&mut self, now: Instant) {
-        while let Some((until, node)) = self.tree.parking.first()
+        while let Some((until, node)) = self.tree.limits.parking.first()
             && until <= now
         {
             self.follow_node(now, node);
@@ -158,7 +196,7 @@ impl Tree {
     }
 
     fn set_limits(&mut self, node: NodeId, to: &GroupLimits, now: Instant) {
-        let burst = self.parking.burst;
+        let burst = self.limits.burst;
         let node = &mut self.nodes[node];
         let busy = node.is_active();
         let limits = node.limits.get_or_insert_default();
@@ -187,11 +225,11 @@ impl Tree {
         let limits = self.nodes[node].limits.as_mut().expect("it has limits");
         let before = limits.parked.into_iter().flatten().max();
         for direction in BOTH {
-            let ready = limits.caps.ready(direction, self.parking.burst);
+            let ready = limits.caps.ready(direction, self.limits.burst);
             let holds = waiting.contains(direction.into()) && ready > now;
             let to = holds.then_some(ready);
             let from = std::mem::replace(&mut limits.parked[direction as usize], to);
-            self.parking.move_to(node, direction, from, to);
+            self.limits.parking.move_to(node, direction, from, to);
         }
         let until = limits.parked.into_iter().flatten().max();
         let open = waiting - limits.parked();
@@ -212,7 +250,7 @@ impl Tree {
         let to = limits.reservation.due().filter(|_| is_active);
         let from = std::mem::replace(&mut limits.due, to);
         if from != to {
-            self.dues.relist(node, from, to);
+            self.limits.dues.relist(node, from, to);
         }
     }
 
@@ -220,11 +258,11 @@ impl Tree {
     /// directions.
     #[inline]
     pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
-        if self.dues.is_empty() {
+        if self.limits.dues.is_empty() {
             return None;
         }
         let reachable = |node| (node, self.reachable(node));
-        self.dues.until(now).map(reachable).find(|(_, directions)| !directions.is_empty())
+        self.limits.dues.until(now).map(reachable).find(|(_, directions)| !directions.is_empty())
     }
 
     /// Whether `below` is `node`, or below it.
@@ -263,7 +301,7 @@ impl Tree {
             let listed = limits.reservation.due().filter(|_| node.is_active());
             assert_eq!(limits.due, listed, "who is active is listed where it is due");
         }
-        let expected = (self.parking.count(), self.dues.count(), self.caps);
+        let expected = (self.limits.parking.count(), self.limits.dues.count(), self.limits.caps);
         assert_eq!(counts, expected, "parked, listed, with caps");
     }
 }

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::request::Direction;
-use crate::time::{Instant, Nanos};
+use crate::time::Instant;
 use crate::wfq::node::NodeId;
 
 /// The nodes that their caps keep out of the order of service.
 #[derive(Debug, Default)]
-pub(in crate::wfq) struct Parking {
-    /// How much at once a cap allows, in time at its rate.
-    pub(in crate::wfq) burst: Nanos,
+pub(super) struct Parking {
     /// A node may be here twice: its directions until different times. They are numbers here, which
     /// have an order.
     until: BTreeSet<(Instant, NodeId, u8)>,
@@ -18,13 +16,13 @@ pub(in crate::wfq) struct Parking {
 
 impl Parking {
     #[inline]
-    pub(in crate::wfq) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.until.is_empty()
     }
 
     /// When the first may go on.
     #[inline]
-    pub(in crate::wfq) fn first(&self) -> Option<(Instant, NodeId)> {
+    pub(super) fn first(&self) -> Option<(Instant, NodeId)> {
         self.until.first().map(|&(at, node, _)| (at, node))
     }
 
@@ -52,7 +50,7 @@ impl Parking {
         }
     }
 
-    pub(in crate::wfq) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.until.len()
     }
 }

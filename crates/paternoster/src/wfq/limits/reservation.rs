@@ -67,7 +67,7 @@ impl Reservation {
 
 /// The active nodes that have a reservation, by when they are due.
 #[derive(Debug, Default)]
-pub(in crate::wfq) struct Dues {
+pub(super) struct Dues {
     nodes: BTreeSet<(Moment, NodeId)>,
 }
 
@@ -79,7 +79,7 @@ impl Dues {
 
     /// Those that are due now, the first to be served first.
     #[inline]
-    pub(in crate::wfq) fn until(&self, now: Instant) -> impl Iterator<Item = NodeId> {
+    pub(super) fn until(&self, now: Instant) -> impl Iterator<Item = NodeId> {
         let now = Moment::of(now);
         self.nodes.iter().take_while(move |&&(due, _)| due <= now).map(|&(_, node)| node)
     }
@@ -94,7 +94,7 @@ impl Dues {
         }
     }
 
-    pub(in crate::wfq) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.nodes.len()
     }
 }
