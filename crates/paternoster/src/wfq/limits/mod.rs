@@ -31,12 +31,13 @@ pub(super) use target::{NO_TARGET, Targets};
 
 use super::Wfq;
 use super::directions::{BOTH, Directions};
-use super::node::{Kind, NodeId, Tree};
+use super::node::{GroupNodes, Kind, NodeId, Tree};
 use super::service::Units;
 use crate::arena::GroupId;
 use crate::group_limits::GroupLimits;
 use crate::request::Direction;
 use crate::scheduler::Cx;
+use crate::stats::TargetStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::Trace;
 
@@ -140,6 +141,36 @@ impl<T: Trace> Wfq<T> {
         }
     }
 
+    /// A group has another latency target, or none any more.
+    pub(super) fn set_target(&mut self, cx: &Cx<'_>, group: GroupId, within: Option<Nanos>) {
+        let Some(&GroupNodes { node, .. }) = self.groups.get(group) else { return };
+        if !self.targets.set(group, node, within, cx.now) {
+            return;
+        }
+        self.tree.share_mut(node).target = TargetStats::default();
+        for (group, nodes) in &mut self.groups {
+            nodes.within = tightest(cx, group);
+        }
+        if self.targets.is_empty() {
+            return;
+        }
+        let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
+        for (rq, _) in in_device {
+            self.targets.enter(self.groups[cx.requests[rq].group].within);
+        }
+    }
+
+    /// Judges latency targets as a request has completed. While some are held to fewer than the
+    /// depth, a trial would measure that.
+    pub(super) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
+        let Self { targets, tree, depth, trace, .. } = self;
+        let tell = &mut |event| trace.event(cx.now, event);
+        targets.judge(tree, cx, group, latency, depth.at_rest(), tell);
+        if targets.hold_some() {
+            depth.stand_still();
+        }
+    }
+
     pub(super) fn limit(&mut self, cx: &Cx<'_>, node: NodeId, to: &GroupLimits) {
         let known = self.tree.nodes[node].limits.is_some();
         if to.is_none() && !known {
@@ -188,6 +219,14 @@ impl<T: Trace> Wfq<T> {
             self.follow_node(now, node);
         }
     }
+}
+
+/// Returns the tightest target of a group and those above it.
+fn tightest(cx: &Cx<'_>, group: GroupId) -> Nanos {
+    let parent = |&group: &GroupId| cx.groups[group].parent;
+    let path = std::iter::successors(Some(group), parent);
+    let targets = path.filter_map(|group| cx.groups[group].limits().latency_target);
+    targets.min().unwrap_or(NO_TARGET)
 }
 
 impl Tree {

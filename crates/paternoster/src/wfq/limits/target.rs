@@ -28,9 +28,8 @@ use crate::arena::{GroupId, SideTable};
 use crate::scheduler::Cx;
 use crate::stats::TargetStats;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, TargetVerdict, Trace, WfqEvent};
-use crate::wfq::Wfq;
-use crate::wfq::node::NodeId;
+use crate::trace::{Event, TargetVerdict, WfqEvent};
+use crate::wfq::node::{NodeId, Tree};
 
 /// A period lasts so long at least,
 const PERIOD: Nanos = Nanos::from_millis(100);
@@ -249,12 +248,72 @@ impl Targets {
         self.hold_some() && self.levels.must_wait(within)
     }
 
-    /// Sets the target of a group, or removes it. What is in the device has to be counted anew.
-    fn set(&mut self, group: GroupId, target: Option<Target>) {
+    /// Sets the target of a group, whose node that is, or removes it. Returns whether that is
+    /// another one: what is in the device has to be counted anew.
+    pub(super) fn set(
+        &mut self,
+        group: GroupId,
+        node: NodeId,
+        within: Option<Nanos>,
+        now: Instant,
+    ) -> bool {
+        if self.places.get(group).map(|&at| self.of[at].within) == within {
+            return false;
+        }
         self.of.retain(|target| target.group != group);
-        self.of.extend(target);
+        self.of.extend(within.map(|within| Target::new(group, node, within, now)));
         self.places = self.of.iter().enumerate().map(|(at, target)| (target.group, at)).collect();
         self.levels = Levels::of(self.of.iter().map(|target| (target.within, target.held)));
+        true
+    }
+
+    /// Takes the latency of a request that has completed, and judges what is to be judged; that
+    /// depth holds outside of trials.
+    pub(super) fn judge(
+        &mut self,
+        tree: &mut Tree,
+        cx: &Cx<'_>,
+        group: GroupId,
+        latency: Nanos,
+        depth: u32,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        let mut at = Some(group);
+        while let Some(group) = at {
+            if let Some(&place) = self.places.get(group) {
+                let target = &mut self.of[place];
+                target.count(cx.now, latency);
+                tree.share_mut(target.node).target.count(latency > target.within);
+                self.judge_one(tree, place, cx.now, depth, tell);
+            }
+            at = cx.groups[group].parent;
+        }
+        let place = self.turn();
+        self.judge_one(tree, place, cx.now, depth, tell);
+    }
+
+    /// Judges the target at that place, if its period is over.
+    fn judge_one(
+        &mut self,
+        tree: &mut Tree,
+        place: usize,
+        now: Instant,
+        depth: u32,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        let target = &mut self.of[place];
+        if tree.nodes[target.node].is_active() {
+            target.note_waiting(now);
+        }
+        let before = target.held;
+        if let Some(event) = target.judge(now, depth) {
+            tell(event);
+        }
+        target.update(now, &mut tree.share_mut(target.node).target);
+        if target.held != before {
+            let within = target.within;
+            self.follow_held(within);
+        }
     }
 
     /// Returns the place of the one that is looked at now, in turn.
@@ -282,79 +341,6 @@ impl Targets {
         }
         assert_eq!(self.levels, expected, "what is in the device by target");
     }
-}
-
-impl<T: Trace> Wfq<T> {
-    /// A group has another latency target, or none any more.
-    pub(in crate::wfq) fn set_target(
-        &mut self,
-        cx: &Cx<'_>,
-        group: GroupId,
-        within: Option<Nanos>,
-    ) {
-        let Some(node) = self.groups.get(group).map(|nodes| nodes.node) else { return };
-        let Targets { of, places, .. } = &self.targets;
-        if places.get(group).map(|&at| of[at].within) == within {
-            return;
-        }
-        self.targets.set(group, within.map(|within| Target::new(group, node, within, cx.now)));
-        self.tree.share_mut(node).target = TargetStats::default();
-        for (group, nodes) in &mut self.groups {
-            nodes.within = tightest(cx, group);
-        }
-        if self.targets.is_empty() {
-            return;
-        }
-        let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
-        for (rq, _) in in_device {
-            self.targets.enter(self.groups[cx.requests[rq].group].within);
-        }
-    }
-
-    /// Takes the latency of a request that has completed, and judges what is to be judged.
-    pub(in crate::wfq) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
-        let depth = self.depth.at_rest();
-        let mut at = Some(group);
-        while let Some(group) = at {
-            if let Some(&place) = self.targets.places.get(group) {
-                let target = &mut self.targets.of[place];
-                target.count(cx.now, latency);
-                self.tree.share_mut(target.node).target.count(latency > target.within);
-                self.judge_target(cx.now, place, depth);
-            }
-            at = cx.groups[group].parent;
-        }
-        let place = self.targets.turn();
-        self.judge_target(cx.now, place, depth);
-        if self.targets.hold_some() {
-            self.depth.stand_still();
-        }
-    }
-
-    /// Judges the target at that place, if its period is over.
-    fn judge_target(&mut self, now: Instant, place: usize, depth: u32) {
-        let target = &mut self.targets.of[place];
-        if self.tree.nodes[target.node].is_active() {
-            target.note_waiting(now);
-        }
-        let before = target.held;
-        if let Some(event) = target.judge(now, depth) {
-            self.trace.event(now, event);
-        }
-        target.update(now, &mut self.tree.share_mut(target.node).target);
-        if target.held != before {
-            let within = target.within;
-            self.targets.follow_held(within);
-        }
-    }
-}
-
-/// Returns the tightest target of a group and those above it.
-fn tightest(cx: &Cx<'_>, group: GroupId) -> Nanos {
-    let parent = |&group: &GroupId| cx.groups[group].parent;
-    let path = std::iter::successors(Some(group), parent);
-    let targets = path.filter_map(|group| cx.groups[group].limits().latency_target);
-    targets.min().unwrap_or(NO_TARGET)
 }
 
 #[cfg(test)]
