@@ -34,7 +34,7 @@ impl<T: Trace> Wfq<T> {
         self.windows.count_out(before.window);
         self.in_device -= 1;
         let top = self.tree.context(context_of(cx, rq)).top;
-        self.change_outstanding(top, |demand| demand.leave(cx.now));
+        self.kept.change_outstanding(&mut self.tree, top, |demand| demand.leave(cx.now));
         if !self.targets.is_empty() {
             self.targets.leave(self.groups[cx.requests[rq].group].within);
         }

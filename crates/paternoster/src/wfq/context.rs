@@ -60,7 +60,7 @@ impl<T: Trace> Wfq<T> {
         if top != own {
             change(&mut self.tree.nodes[own].demand);
         }
-        self.change_outstanding(top, change);
+        self.kept.change_outstanding(&mut self.tree, top, change);
     }
 
     #[inline]

@@ -79,7 +79,7 @@ impl<T: Trace> Wfq<T> {
             self.targets.enter(self.groups[cx.requests[choice.rq].group].within);
         }
         let top = self.tree.context(choice.context).top;
-        self.change_outstanding(top, |demand| demand.enter(cx.now));
+        self.kept.change_outstanding(&mut self.tree, top, |demand| demand.enter(cx.now));
         self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
     }
@@ -92,12 +92,13 @@ impl<T: Trace> Wfq<T> {
         choice: &Choice,
         depth: u32,
     ) -> Option<(HoldReason, WaitReason)> {
-        let may_hold = !self.absent.is_empty() || self.targets.hold_some();
+        let may_hold = !self.kept.is_empty() || self.targets.hold_some();
         if choice.reserved.is_some() || !may_hold {
             return None;
         }
         let nodes = &self.groups[cx.requests[choice.rq].group];
-        if self.is_kept_from(nodes.top, cx.in_device, depth) {
+        let percent = self.tunables.keep_slots.cast_unsigned();
+        if self.kept.hold(&self.tree, nodes.top, cx.in_device, depth, percent) {
             return Some((HoldReason::Kept, WaitReason::Kept));
         }
         self.targets.must_wait(nodes.within).then_some((HoldReason::Target, WaitReason::Target))

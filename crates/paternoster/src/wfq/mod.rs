@@ -84,6 +84,7 @@ use smallvec::SmallVec;
 
 use demand::Contest;
 use depth::Depth;
+use kept::Kept;
 use limits::{Others, Targets};
 use node::{GroupNodes, NodeId, Tree};
 use price::{Class, Pricing};
@@ -133,8 +134,8 @@ pub struct Wfq<T> {
     contest: Contest,
     /// The run that goes on, if one does.
     run: Option<Run>,
-    /// Nodes below the root for which places in the device are kept.
-    absent: Vec<NodeId>,
+    /// For whom places in the device are kept.
+    kept: Kept,
     /// What reservations leave to all others.
     others: Others,
     /// The groups that have a latency target.
@@ -161,7 +162,7 @@ impl<T: Trace> Wfq<T> {
             depth: Depth::starting_at(tunables.depth_start()),
             contest: Contest::default(),
             run: None,
-            absent: vec![],
+            kept: Kept::default(),
             others: Others::default(),
             targets: Targets::default(),
             pricing,
