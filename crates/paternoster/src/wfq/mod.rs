@@ -126,22 +126,22 @@ pub struct Wfq<T> {
     queued: u32,
     /// Requests that were dispatched, and have neither completed nor been requeued.
     in_device: u32,
+    /// The run that goes on, if one does.
+    run: Option<Run>,
     /// The current window, which is being measured.
     windows: Windows,
     /// The depth as it is learned, or set.
     depth: Depth,
+    /// The prices as they are learned, or set.
+    pricing: Pricing,
     /// What demand says of the depth.
     contest: Contest,
-    /// The run that goes on, if one does.
-    run: Option<Run>,
     /// For whom places in the device are kept.
     kept: Kept,
     /// What reservations leave to all others.
     others: Others,
     /// The groups that have a latency target.
     targets: Targets,
-    /// The prices as they are learned, or set.
-    pricing: Pricing,
     tunables: Tunables,
     trace: T,
 }
