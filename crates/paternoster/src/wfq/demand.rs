@@ -85,6 +85,8 @@ pub(super) struct Demand {
     peak: u64,
     /// Its part of the device by its weight, among those present. 0 if it is not.
     fraction: u64,
+    /// The last round of measurements in which it was present.
+    present_in: u64,
 }
 
 impl Default for Demand {
@@ -101,6 +103,7 @@ impl Default for Demand {
             mean: 0,
             peak: 0,
             fraction: 0,
+            present_in: 0,
         }
     }
 }
@@ -310,8 +313,8 @@ impl Contest {
 /// Counts the weights of the node and all above it among their siblings.
 fn mark_present(tree: &mut Tree, node: NodeId, round: u64) {
     let mut at = node;
-    while tree.nodes[at].present_in != round {
-        tree.nodes[at].present_in = round;
+    while tree.nodes[at].demand.present_in != round {
+        tree.nodes[at].demand.present_in = round;
         let Some(among) = tree.nodes[at].among else { return };
         let weight = u64::from(tree.nodes[at].weight);
         let siblings = &mut tree.siblings[among];
@@ -326,7 +329,7 @@ fn mark_present(tree: &mut Tree, node: NodeId, round: u64) {
 /// Counts what the node can take among its siblings, all of which are marked.
 fn count_effective(tree: &mut Tree, node: NodeId, round: u64, depth: u32) {
     let node = &tree.nodes[node];
-    if let Some(among) = node.among.filter(|_| node.present_in == round) {
+    if let Some(among) = node.among.filter(|_| node.demand.present_in == round) {
         let present = &mut tree.siblings[among].present;
         present.effective += present.effective_weight(node, depth);
     }
@@ -334,7 +337,7 @@ fn count_effective(tree: &mut Tree, node: NodeId, round: u64, depth: u32) {
 
 /// Returns the node's part of the device, or 0 if it is not present.
 fn fraction(tree: &Tree, node: NodeId, round: u64, depth: u32) -> u64 {
-    if tree.nodes[node].present_in != round {
+    if tree.nodes[node].demand.present_in != round {
         return 0;
     }
     let mut part = WHOLE;
@@ -352,7 +355,7 @@ fn fraction(tree: &Tree, node: NodeId, round: u64, depth: u32) -> u64 {
 /// fill; none if it is not present.
 fn entitled(tree: &Tree, node: NodeId, round: u64) -> Option<u64> {
     // Before the first measurement nobody is.
-    if round == 0 || tree.nodes[node].present_in != round {
+    if round == 0 || tree.nodes[node].demand.present_in != round {
         return None;
     }
     let mut part = WHOLE;

@@ -58,8 +58,6 @@ pub(super) struct Node {
     pub(super) limits: Option<Box<NodeLimits>>,
     /// What it has outstanding; kept of a group's own requests, and of nodes below the root.
     pub(super) demand: Demand,
-    /// The last round of `demand.rs` in which it was present.
-    pub(super) present_in: u64,
     /// It is on the list of `kept.rs`.
     pub(super) absent: bool,
 }
@@ -114,7 +112,6 @@ impl Node {
             waiting: Directions::empty(),
             limits: None,
             demand: Demand::default(),
-            present_in: 0,
             absent: false,
         }
     }
