@@ -505,9 +505,9 @@ fn weights_on_disks_where_the_group_is_not_are_refused_with_those_where_it_is() 
         )
     };
     for (keys, words) in [
-        ("weight_device = { e = 5, d = 7 }", ["disk \"d\"", "group \"/g\"", "of: \"e\", \"f\""]),
-        ("weight_device.sda = 5", ["no export of disk \"sda\"", "or below", "of: \"e\", \"f\""]),
-        ("leaf_weight_device.d = 5", ["\"d\"", "group \"/g\"", "of: \"e\", \"f\""]),
+        ("weight_device = { e = 5, d = 7 }", ["disk \"d\"", "group \"/g\"", "\"e\", \"f\""]),
+        ("weight_device.sda = 5", ["no export of disk \"sda\"", "or below", "\"e\", \"f\""]),
+        ("leaf_weight_device.d = 5", ["\"d\"", "group \"/g\"", "\"e\", \"f\""]),
         ("weight_device.e = 0", ["weight_device = 0", "1 to 1000", "allowed"]),
         ("leaf_weight_device.f = 1001", ["leaf_weight_device = 1001", "1 to 1000", "allowed"]),
         ("weight_device.e = \"5\"", ["e = \"5\"", "a whole number", "allowed"]),
