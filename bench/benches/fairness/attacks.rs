@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use paternoster::{Nanos, SchedulerKind};
 use paternoster_load::Live;
 use paternoster_model::{Kind, ServersParameters, Service as Law};
-use paternoster_scene::{Scene, Scheduler, Tenant, World as _};
+use paternoster_scene::{Scene, Tenant, World as _};
 
 /// What the disk does at most, a second.
 pub(crate) const PEAK: f64 = 20_000.0;
@@ -88,17 +88,9 @@ fn services(
 ) -> Result<Vec<Service>> {
     let law = Law::constant(Nanos::from_micros(200));
     let span = Nanos::new(u64::try_from(span.as_nanos()).context("a span of centuries")?);
-    let scene = Scene {
-        name: "attack".to_owned(),
-        about: String::new(),
-        device: Kind::Servers(ServersParameters::new(servers, law)).into(),
-        tenants,
-        warm_up: Nanos::ZERO,
-        counted: Nanos::ZERO,
-    };
-    let scene = scene.lasting(span);
-    let scheduler = Scheduler { kind, tunables: Vec::new() };
-    let outcome = Live::default().play(&scene, &scheduler, SEED)?;
+    let device = Kind::Servers(ServersParameters::new(servers, law));
+    let scene = Scene::new(device, tenants).lasting(span);
+    let outcome = Live::default().play(&scene, &kind.into(), SEED)?;
     #[allow(clippy::cast_precision_loss, reason = "some ten thousands")]
     let rate = |requests: u64| requests as f64 / outcome.seconds;
     let services = outcome.tenants.iter().map(|got| Service {

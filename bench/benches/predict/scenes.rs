@@ -35,14 +35,8 @@ pub(crate) fn entry(
     let depth = disk.room.depth;
     let end = Sector(Live::EXPORT_BYTES / 512 * tenants.len() as u64);
     let device = Kind::Servers(disk.with_room(depth, end));
-    let scene = Scene {
-        name: name.to_owned(),
-        about: String::new(),
-        device: device.into(),
-        tenants,
-        warm_up: WARM_UP,
-        counted: COUNTED,
-    };
+    let scene = Scene::new(device, tenants);
+    let scene = Scene { name: name.to_owned(), warm_up: WARM_UP, counted: COUNTED, ..scene };
     Entry { scene, scheduler: scheduler.parse().expect("it is one") }
 }
 

@@ -34,7 +34,7 @@ const SEED: u64 = 13;
 
 /// The contenders of a row: these schedulers, and the row's own variants of them.
 pub(crate) fn contenders(row: &Row, schedulers: &[SchedulerKind]) -> Vec<Scheduler> {
-    let plain = schedulers.iter().map(|&kind| Scheduler { kind, tunables: Vec::new() });
+    let plain = schedulers.iter().map(|&kind| Scheduler::from(kind));
     let is_asked_for = |variant: &&Scheduler| schedulers.contains(&variant.kind);
     plain.chain(row.variants.iter().filter(is_asked_for).cloned()).collect()
 }

@@ -5,7 +5,7 @@ use paternoster::{Nanos, SchedulerKind};
 use paternoster_lab::thinkers::{LEAST_PERCENT, SCHEDULERS};
 use paternoster_load::Live;
 use paternoster_model::{Kind, ServersParameters, Service};
-use paternoster_scene::{Scene, Scheduler, Tenant, World as _};
+use paternoster_scene::{Scene, Tenant, World as _};
 
 /// How many reads the victims keep outstanding.
 const OUTSTANDING: [u32; 3] = [1, 8, 32];
@@ -48,14 +48,7 @@ fn reads(kind: SchedulerKind, outstanding: u32, with_thinker: bool) -> Result<u6
         tenants.push(Tenant { think: THOUGHT, ..Tenant::reads(100, 1, 1).named("thinker") });
     }
     let service = Service::constant(Nanos::from_micros(200));
-    let scene = Scene {
-        name: "thinkers".to_owned(),
-        about: String::new(),
-        device: Kind::Servers(ServersParameters::new(4, service)).into(),
-        tenants,
-        warm_up: Nanos::from_secs(1),
-        counted: COUNTED,
-    };
-    let scheduler = Scheduler { kind, tunables: Vec::new() };
-    Ok(Live::default().play(&scene, &scheduler, SEED)?.tenants[0].requests)
+    let scene = Scene::new(Kind::Servers(ServersParameters::new(4, service)), tenants);
+    let scene = Scene { counted: COUNTED, ..scene };
+    Ok(Live::default().play(&scene, &kind.into(), SEED)?.tenants[0].requests)
 }

@@ -60,15 +60,8 @@ fn play_named(world: Virtual, scheduler: &str, tenants: &[Tenant], names: &[&str
     let service = Service::constant(Nanos::from_micros(200));
     let room = Room { depth: 8, end: Sector((1 << 17) * tenants.len() as u64) };
     let disk = ServersParameters::new(4, service).with_room(room.depth, room.end);
-    let scene = Scene {
-        name: "fairness".to_owned(),
-        about: String::new(),
-        device: Kind::Servers(disk).into(),
-        tenants,
-        // Until services and estimates have settled.
-        warm_up: Nanos::from_secs(1),
-        counted: Nanos::from_secs(4),
-    };
+    // It warms up for a second: until services and estimates have settled.
+    let scene = Scene::new(Kind::Servers(disk), tenants);
     let scheduler = scheduler.parse().expect("it is one");
     let mut world = world;
     world.play(&scene, &scheduler, 1).expect("it is played")

@@ -8,10 +8,10 @@
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
 use crate::parameter_file::{Keys, ParameterError, micros};
-use crate::{Command, Completion, Model, Room};
+use crate::{Command, Completion, Model};
 
 /// How long turns take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +57,6 @@ impl Batch {
 }
 
 impl Model for Batch {
-    fn depth(&self) -> u32 {
-        Room::default().depth
-    }
-
-    fn end(&self) -> Sector {
-        Room::default().end
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
     fn submit(&mut self, now: Instant, command: Command) {
         if self.turn.is_empty() && self.gathered.is_empty() {
             self.at = now;

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
 use crate::channels::clean_ups;
 use crate::ends::Ends;
@@ -159,18 +159,6 @@ impl Flash {
 }
 
 impl Model for Flash {
-    fn depth(&self) -> u32 {
-        Room::default().depth
-    }
-
-    fn end(&self) -> Sector {
-        Room::default().end
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
     fn submit(&mut self, now: Instant, command: Command) {
         let channel = self.draws.below(u64::from(self.parameters.channels));
         let channel = usize::try_from(channel).expect("it is below a u32");

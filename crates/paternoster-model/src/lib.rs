@@ -149,14 +149,20 @@ pub fn op_of_zeroes(model: &(impl Model + ?Sized)) -> Op {
 
 /// A model of a device.
 pub trait Model {
-    /// How many commands it takes at once.
-    fn depth(&self) -> u32;
+    /// How many commands it takes at once: unless it says so, more than it is given.
+    fn depth(&self) -> u32 {
+        Room::default().depth
+    }
 
     /// Its end: the sector behind its last one.
-    fn end(&self) -> Sector;
+    fn end(&self) -> Sector {
+        Room::default().end
+    }
 
-    /// Whether it has moving parts, as `queue/rotational` says.
-    fn rotational(&self) -> bool;
+    /// Whether it has moving parts, as `queue/rotational` says. Few have.
+    fn rotational(&self) -> bool {
+        false
+    }
 
     /// Whether it takes commands of that operation.
     fn takes(&self, op: Op) -> bool {

@@ -1,9 +1,9 @@
 //! A device that knows as it takes a command when it ends.
 
-use paternoster::{Instant, Sector};
+use paternoster::Instant;
 
 use crate::ends::Ends;
-use crate::{Command, Completion, Model, Room};
+use crate::{Command, Completion, Model};
 
 /// Times commands as they come.
 pub(crate) trait Times {
@@ -26,18 +26,6 @@ impl<T: Times> Timed<T> {
 }
 
 impl<T: Times> Model for Timed<T> {
-    fn depth(&self) -> u32 {
-        Room::default().depth
-    }
-
-    fn end(&self) -> Sector {
-        Room::default().end
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
     fn submit(&mut self, now: Instant, command: Command) {
         let end = self.times.end_of(now, &command);
         self.ends.push(end, command.tag);

@@ -78,10 +78,10 @@ impl SceneFile {
         let about = if keys.has("about") { found.note(keys.text("about")) } else { None };
         let device = found.note(device(&mut keys));
         let schedulers = found.schedulers(&mut keys);
-        let warm_up = found.or(&mut keys, "warm_up", Nanos::from_secs(1), |keys, key| {
-            keys.duration(key, Nanos::ZERO)
-        });
-        let counted = found.or(&mut keys, "counted", Nanos::from_secs(4), |keys, key| {
+        let [warm_up, counted] = Scene::SPANS;
+        let warm_up =
+            found.or(&mut keys, "warm_up", warm_up, |keys, key| keys.duration(key, Nanos::ZERO));
+        let counted = found.or(&mut keys, "counted", counted, |keys, key| {
             keys.duration(key, Nanos::from_millis(1))
         });
         let end = device.as_ref().map(|(device, _)| device.open(1).map(|device| device.end().0));

@@ -33,6 +33,13 @@ pub enum SchedulerError {
     },
 }
 
+impl From<SchedulerKind> for Scheduler {
+    /// Without tunables of its own.
+    fn from(kind: SchedulerKind) -> Self {
+        Self { kind, tunables: Vec::new() }
+    }
+}
+
 impl FromStr for Scheduler {
     type Err = SchedulerError;
 

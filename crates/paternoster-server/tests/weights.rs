@@ -19,7 +19,7 @@ use fastrand::Rng;
 use paternoster::{Nanos, SchedulerKind};
 use paternoster_load::{Live, judges_figures, report_too_busy};
 use paternoster_model::{Kind, ServersParameters, Service};
-use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, TenantOutcome, World as _};
+use paternoster_scene::{Outcome, Scene, Tenant, TenantOutcome, World as _};
 
 use shares::{DEMAND, Share, replies};
 
@@ -57,13 +57,11 @@ fn draw(seed: u64, span: Duration) -> Scene {
     let tenants = weights.into_iter().enumerate().map(tenant).collect();
     let (servers, micros) = DEVICES[random.usize(..DEVICES.len())];
     let service = Service::constant(Nanos::from_micros(micros));
+    let device = Kind::Servers(ServersParameters::new(servers, service));
     let scene = Scene {
         name: format!("seed {seed}"),
         about: format!("{servers} servers of {micros} µs"),
-        device: Kind::Servers(ServersParameters::new(servers, service)).into(),
-        tenants,
-        warm_up: Nanos::ZERO,
-        counted: Nanos::ZERO,
+        ..Scene::new(device, tenants)
     };
     scene.lasting(Nanos::new(u64::try_from(span.as_nanos()).expect("some seconds")))
 }
@@ -131,8 +129,7 @@ fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (
     for seed in seeds {
         let judged_in = |span| {
             let scene = draw(seed, span);
-            let scheduler = Scheduler { kind: scheduler, tunables: Vec::new() };
-            let outcome = Live::default().play(&scene, &scheduler, seed);
+            let outcome = Live::default().play(&scene, &scheduler.into(), seed);
             let (asking, off, text) = judge(&scene, &outcome.expect("the server serves"));
             let Scene { name, about, .. } = scene;
             println!("{scheduler}, {name}, {about}: {asking} judged\n{text}");

@@ -167,7 +167,8 @@ mod tests {
     fn what_is_missing_is_listed() {
         let page = "There is no TLS yet.\nNobody yet\nIt does not have it.\nyeti\n";
         let found = findings(&[("README.md", page), ("docs/a.md", "no TLS yet"), ("b.md", "yet")]);
-        let lines: Vec<_> = found.iter().map(|line| line.split(':').next().unwrap()).collect();
+        let lines: Vec<_> =
+            found.iter().map(|line| line.split(':').next().expect("a line")).collect();
         assert_eq!(lines, ["2", "3", "1"], "{found:?}");
     }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use paternoster::{Nanos, SchedulerKind};
 use paternoster_load::{Live, Measured};
 use paternoster_model::{Kind, ServersParameters, Service};
-use paternoster_scene::{Outcome, Scene, Scheduler, Tenant};
+use paternoster_scene::{Outcome, Scene, Tenant};
 
 /// A disk that serves some requests at once.
 #[derive(Clone, Copy, Debug)]
@@ -44,22 +44,14 @@ impl Disk {
         show(format!("{kind}: waiting until all tenants have requests waiting"));
         let nanos = Nanos::new(u64::try_from(span.as_nanos()).expect("an hour at most"));
         let scene = self.scene().lasting(nanos);
-        let scheduler = Scheduler { kind, tunables: Vec::new() };
-        Live::default().watch(&scene, &scheduler, SEED, |slice| {
+        Live::default().watch(&scene, &kind.into(), SEED, |slice| {
             show(line(&scene, kind, slice, end));
         })
     }
 
     fn scene(self) -> Scene {
         let service = Service::constant(Nanos::from_micros(self.service_us));
-        Scene {
-            name: "demo".to_owned(),
-            about: "three tenants of different weights and connections".to_owned(),
-            device: Kind::Servers(ServersParameters::new(self.servers, service)).into(),
-            tenants: tenants(),
-            warm_up: Nanos::ZERO,
-            counted: Nanos::ZERO,
-        }
+        Scene::new(Kind::Servers(ServersParameters::new(self.servers, service)), tenants())
     }
 }
 

@@ -222,14 +222,7 @@ mod tests {
         let mut tenants = [("a", 4096), ("b", 4096), ("c", 32_768)].map(tenant).to_vec();
         tenants.push(Tenant::reads(100, 1, 1).named("victim"));
         let device = Kind::Servers(ServersParameters::new(1, Service::constant(Nanos::ZERO)));
-        let scene = Scene {
-            name: String::new(),
-            about: String::new(),
-            device: device.into(),
-            tenants,
-            warm_up: Nanos::ZERO,
-            counted: Nanos::ZERO,
-        };
+        let scene = Scene::new(device, tenants);
         let draws = Draws::new(1, Who::Tenants, 0);
         let parts = Parts { parts: 1, part: 1 << 20 };
         Places::new(&scene, Turnaround::default(), parts, BioFlags::empty(), draws)
