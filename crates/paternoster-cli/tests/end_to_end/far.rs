@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::support::{Place, Served, eventually, fio_verify, request, temp_dir};
 use crate::wire::Wire;
@@ -59,9 +59,16 @@ impl Far {
         self.child.wait().expect("it is ours");
     }
 
-    /// Stops it, or has a stopped one go on.
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    /// Stops it. When this returns, every thread of it has stopped.
+    fn stop(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).expect("it runs");
+        waitpid(Some(pid), WaitOptions::UNTRACED).expect("a child").expect("it has stopped");
+    }
+
+    /// Has it go on where it was stopped.
+    fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).expect("it runs");
     }
 
     /// Starts it again.
@@ -148,10 +155,10 @@ fn server_that_is_stopped_is_waited_for_no_longer_than_the_file_says() {
         let (far, served) = in_front(program, "unix = \"nbd.sock\"", MIB, keys);
         let mut wire = Wire::enter(&served, Place::Unix);
         assert_eq!([WRITE, FLUSH].map(|command| ask(&mut wire, command)), [0, 0]);
-        far.signal(Signal::STOP);
+        far.stop();
         let answers = [WRITE, WRITE].map(|command| ask(&mut wire, command));
         assert_eq!(answers, [EIO, EIO], "{program:?}: {}", served.log());
-        far.signal(Signal::CONT);
+        far.resume();
         eventually("it is of use again", || ask(&mut wire, WRITE) == 0);
         assert!(served.log().contains("not answered within 300 ms"), "{}", served.log());
         served.end();
