@@ -5,10 +5,11 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
-/// python3 runs the model of wfq; python3-libnbd is a client that connects again;
+/// python3 runs the model of wfq; python3-jsonschema validates files by the schema;
+/// python3-libnbd is a client that connects again;
 /// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
 /// openssl makes the certificates of the pages; chromium opens the pages of reports.
-const PACKAGES: [&str; 15] = [
+const PACKAGES: [&str; 16] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -18,6 +19,7 @@ const PACKAGES: [&str; 15] = [
     "fuse3",
     "curl",
     "python3",
+    "python3-jsonschema",
     "python3-libnbd",
     "python3-prometheus-client",
     "systemd",

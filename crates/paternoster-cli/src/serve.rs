@@ -6,13 +6,15 @@ use std::process::ExitCode;
 
 use crate::ctl::DEFAULT_PLACE;
 use paternoster::{Medium, SchedulerKind, fitted_tunables};
-use paternoster_server::config::{Config, Options};
+use paternoster_cli::output::print;
+use paternoster_server::config::{Config, Options, help, schema};
 use paternoster_server::log::{self, LogFormat, LogLevel};
 use paternoster_server::sockets::Patience;
 
 const USAGE: &str = "\
 paternoster serve [--check[=start]] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
-       paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...";
+       paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...
+       paternoster serve --schema";
 
 /// Serve disks to NBD clients, shared by weight.
 ///
@@ -22,7 +24,7 @@ paternoster serve [--check[=start]] [--log <LEVEL>] [--log-format <FORMAT>] <CON
 #[command(arg_required_else_help = true, override_usage = USAGE)]
 pub(crate) struct Args {
     /// TOML file with disks, groups and exports; relative paths in it are relative to it
-    #[arg(value_name = "CONFIG", required_unless_present = "disk")]
+    #[arg(value_name = "CONFIG", required_unless_present_any = ["disk", "schema"])]
     config: Option<PathBuf>,
 
     /// Report every mistake in the configuration, and what else keeps a server from starting now;
@@ -41,6 +43,10 @@ pub(crate) struct Args {
         default_missing_value = "file"
     )]
     check: Option<Check>,
+
+    /// Print the JSON Schema of CONFIG, for editors that complete and check TOML; then exit
+    #[arg(long, exclusive = true)]
+    schema: bool,
 
     /// Log to standard error at this level: error, warn, info, debug or trace, each with those
     /// before it [default: what `RUST_LOG` asks for, else info]
@@ -109,14 +115,16 @@ struct DiskArgs {
     )]
     set: Vec<String>,
 
-    /// Requests in flight at once, 1 to 1024; the scheduler orders those that wait
-    /// [default: learned under wfq, else 16]
-    #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "config",
+        allow_negative_numbers = true,
+        help = help("depth")
+    )]
     depth: Option<i64>,
 
-    /// Past the page cache (direct) or through it (page) [default: direct if the file system or
-    /// device takes it]
-    #[arg(long, value_name = "WAY", conflicts_with = "config")]
+    #[arg(long, value_name = "WAY", conflicts_with = "config", help = help("cache"))]
     cache: Option<String>,
 
     /// Export that clients ask for by NAME; may be repeated
@@ -137,26 +145,19 @@ struct DiskArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     unix: Option<PathBuf>,
 
-    /// IP address and port for clients, such as 127.0.0.1:10809; port 0 is any free one
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config", help = help("tcp"))]
     tcp: Option<String>,
 
     #[arg(long, value_name = "PATH", conflicts_with = "config", help = ctl_help())]
     ctl: Option<PathBuf>,
 
-    /// TCP address that serves `GET /metrics` for Prometheus; the control socket serves it too
-    /// [default: none]
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config", help = help("metrics"))]
     metrics: Option<String>,
 
-    /// Connection threads, 1 to 64; with 1 the disk's own thread serves its clients [default: 1
-    /// below four processors, else half of them, up to 4]
-    #[arg(long, value_name = "N", conflicts_with = "config")]
+    #[arg(long, value_name = "N", conflicts_with = "config", help = help("threads"))]
     threads: Option<i64>,
 
-    /// How disks and sockets are read and written: io_uring, threads, or auto [default: auto:
-    /// io_uring if the machine permits it, else threads]
-    #[arg(long, value_name = "ENGINE", conflicts_with = "config")]
+    #[arg(long, value_name = "ENGINE", conflicts_with = "config", help = help("engine"))]
     engine: Option<String>,
 }
 
@@ -222,6 +223,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn serve(args: Args) -> anyhow::Result<ExitCode> {
+    if args.schema {
+        print(format!("{:#}\n", schema()).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let config = match &args.config {
         Some(path) => Config::from_file(path)?,
         None => Config::from_options(&args.options.into_options())?,

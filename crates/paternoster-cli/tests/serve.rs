@@ -99,3 +99,16 @@ fn wrong_usage_is_exit_status_2() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
     }
 }
+
+/// Editors read it: `taplo` by `#:schema`, others by their settings.
+#[test]
+fn schema_of_the_file_is_printed_without_a_file() {
+    let dir = dir_with_disk();
+    let output = serve(dir.path(), &["--schema"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let keys = &schema["properties"]["disks"]["additionalProperties"]["properties"];
+    assert_eq!(keys["depth"]["maximum"], 1024);
+    let both = serve(dir.path(), &["--schema", "c.toml"]);
+    assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
+}

@@ -20,7 +20,7 @@ use paternoster_disk::{
 use paternoster_model::{Model as _, describe_device};
 
 use crate::borders;
-use crate::config::{BackendConfig, Config, DiskConfig};
+use crate::config::{BackendConfig, Config, DiskConfig, shown_span};
 use crate::ctl;
 use crate::far;
 use crate::rings;
@@ -103,7 +103,7 @@ pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
 fn for_control(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForControl> {
     let ctl = config.ctl.as_deref().map(|path| control_socket(path, patience)).transpose();
     let ctl = refused.note(ctl);
-    let metrics = config.metrics.map(|address| patience.bind_tcp(address)).transpose();
+    let metrics = config.keys.metrics.map(|address| patience.bind_tcp(address)).transpose();
     let metrics = refused.note(metrics.map_err(Into::into));
     Some(ForControl { ctl: ctl?, metrics: metrics? })
 }
@@ -118,7 +118,7 @@ fn control_socket(path: &Path, patience: Patience) -> Result<(UnixListener, Sock
 
 fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForServer> {
     let rings = config.disks.len() + config.connection_threads() + 1;
-    let io = refused.note(rings::choose(config.engine, rings));
+    let io = refused.note(rings::choose(config.keys.engine, rings));
     let listen = config.listen.iter();
     let bound: Vec<_> = listen
         .map(|listen| BoundSocket::new(&listen.address, patience))
@@ -140,10 +140,11 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
 
 /// Asks the kernel for what the disk says of how long a processor may take to wake up.
 fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
-    let most_us = disk.cpu_dma_latency?;
+    let longest = disk.keys.cpu_dma_latency?;
+    let most_us = u32::try_from(longest.as_nanos() / 1_000).unwrap_or(u32::MAX);
     Some(CpuLatency::hold(most_us).with_context(|| {
-        let (name, path) = (&disk.name, CpuLatency::PATH);
-        format!("disk {name:?}: cpu_dma_latency = {most_us}: cannot write to {path}, root's mostly")
+        let (name, path, shown) = (&disk.name, CpuLatency::PATH, shown_span(longest));
+        format!("disk {name:?}: cpu_dma_latency = {shown:?}: cannot write to {path}, root's mostly")
     }))
 }
 
@@ -162,7 +163,7 @@ fn open_backend(
     Ok(match &disk.backend {
         &BackendConfig::File { ref path, cache } => {
             let mut exports = config.exports.iter().filter(|export| export.disk == index);
-            let read_only = exports.all(|export| export.read_only);
+            let read_only = exports.all(|export| export.keys.read_only);
             let open = || FileBackend::open(path, FileOptions { read_only, cache });
             let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
             let backend = patience

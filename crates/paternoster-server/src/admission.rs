@@ -53,13 +53,16 @@ impl Admission {
     /// `descriptors` is how many the process may have.
     pub(crate) fn new(config: &Config, descriptors: u32) -> Arc<Self> {
         let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
-        let threads = u32::try_from(config.threads).unwrap_or(u32::MAX);
+        let threads = config.keys.threads;
         let reserved = RESERVED
             .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
             .saturating_add(threads.saturating_sub(1).saturating_mul(RESERVED_FOR_THREAD));
         // However few there are, somebody is served.
         let limit = descriptors.saturating_sub(reserved).max(16);
-        let tenants = config.groups.iter().map(|group| Count::new(group.bounds.connections));
+        let tenants = config
+            .groups
+            .iter()
+            .map(|group| Count::new(group.keys.connections.unwrap_or(config.keys.connections)));
         Arc::new(Self {
             tenants: tenants.collect(),
             names: config.groups.iter().map(|group| group.path.clone()).collect(),

@@ -38,7 +38,7 @@ pub(crate) fn disk(
         hierarchy = elevator.hierarchy().map(Hierarchy::name),
         depth = elevator.device().queue_depth,
         rotational = elevator.device().rotational,
-        because = match disk.rotational {
+        because = match disk.keys.rotational {
             Some(_) => "it is set".to_owned(),
             None => backend.rotational_because(),
         },

@@ -12,7 +12,7 @@
 use paternoster::{Elevator, SchedulerKind, TunableError, TunableInfo};
 use serde_json::Value;
 
-use crate::config::DiskConfig;
+use crate::config::DEPTH_MAX;
 use crate::connections::Scheduler;
 
 /// The tunable of wfq.
@@ -95,7 +95,7 @@ pub(crate) fn other_tunable(
 
 /// Returns the elevator's bound. `busy` is how many keep the back end busy.
 pub(crate) fn bound(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> u32 {
-    let unless_configured = if learns(scheduler) { DiskConfig::DEPTH_MAX } else { busy };
+    let unless_configured = if learns(scheduler) { DEPTH_MAX } else { busy };
     configured.unwrap_or(unless_configured)
 }
 

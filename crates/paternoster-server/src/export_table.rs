@@ -135,7 +135,7 @@ fn export_info(export: &ExportConfig, flushes: bool) -> ExportInfo {
         // One owner orders all connections: a flush on one covers what completed on all.
         | TransmissionFlags::CAN_MULTI_CONN;
     flags.set(durable, flushes);
-    if export.read_only {
+    if export.keys.read_only {
         flags |= TransmissionFlags::READ_ONLY;
     } else {
         flags |= TransmissionFlags::SEND_TRIM
@@ -144,7 +144,7 @@ fn export_info(export: &ExportConfig, flushes: bool) -> ExportInfo {
     }
     ExportInfo {
         name: export.name.clone(),
-        description: export.description.clone(),
+        description: export.keys.description.clone(),
         size: export.size,
         flags,
         block_size: BlockSize::default(),

@@ -20,7 +20,7 @@ pub(crate) fn open(
         bail!("disk {name:?}: {uri} has {} bytes, where {size} were expected", far.size());
     }
     let mut exports = config.exports.iter().filter(|export| export.disk == index);
-    if let Some(export) = exports.find(|export| !export.read_only && far.is_read_only()) {
+    if let Some(export) = exports.find(|export| !export.keys.read_only && far.is_read_only()) {
         bail!(
             "disk {name:?}: {uri} is read-only, and clients of export {:?} may write: it needs \
              read_only = true",

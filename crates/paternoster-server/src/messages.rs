@@ -3,12 +3,12 @@
 use std::sync::{Weak, mpsc};
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, GroupLimits, Hierarchy, TimedEvents, Weights};
+use paternoster::{DeviceWeights, GroupLimits, TimedEvents, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::config::{AtStop, Polling, SchedulerChoice};
+use crate::config::{AtStop, DiskConfig};
 use crate::ctl::{
     Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
     SettingsInForce, WeightsInForce,
@@ -50,14 +50,7 @@ pub(crate) enum Message {
 /// What the file says of a disk that is served, as far as it may change while clients are served.
 #[derive(Clone, Debug)]
 pub(crate) struct FileDisk {
-    pub(crate) scheduler: SchedulerChoice,
-    /// None is as in Linux, where the scheduler has a hierarchy.
-    pub(crate) hierarchy: Option<Hierarchy>,
-    /// None is what the back end says.
-    pub(crate) depth: Option<u32>,
-    pub(crate) poll: Polling,
-    /// As in the file, in its order.
-    pub(crate) tunables: Vec<(String, i64)>,
+    pub(crate) disk: DiskConfig,
     /// Those that are served and in the file, in the order of the served.
     pub(crate) groups: Vec<FileGroup>,
 }

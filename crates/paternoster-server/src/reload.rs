@@ -91,18 +91,10 @@ fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
     let groups = disk.groups.iter().filter_map(|path| {
         let group = file.groups.iter().find(|group| group.path == *path)?;
         let on_device = group.device_weights.get(&index).copied().unwrap_or_default();
-        let (weights, limits) = (group.weights(), group.limits);
+        let (weights, limits) = (group.weights(), group.keys.limits);
         Some(FileGroup { path: path.clone(), weights, on_device, limits })
     });
-    let known = &file.disks[index];
-    Some(FileDisk {
-        scheduler: known.scheduler,
-        hierarchy: known.hierarchy,
-        depth: known.depth,
-        poll: known.poll,
-        tunables: known.tunables.clone(),
-        groups: groups.collect(),
-    })
+    Some(FileDisk { disk: file.disks[index].clone(), groups: groups.collect() })
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl Server {
             uris,
             listening,
             sockets,
-            at_stop: config.at_stop,
+            at_stop: config.keys.at_stop,
             end_begun,
             _latencies: latencies,
         })
@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Stops accepting, lets what is in the devices finish, flushes, and closes all clients; what
-    /// waits gets no answer, or ESHUTDOWN, as [`Config::at_stop`] says.
+    /// waits gets no answer, or ESHUTDOWN, as [`AtStop`] says.
     ///
     /// An error where a thread failed or a last flush did; and after some ten seconds where a disk
     /// does not end, because something is stuck in the kernel: its thread is then left behind, and
@@ -201,21 +201,24 @@ fn populate(
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
         let configured = &config.groups[group];
-        let GroupConfig { path, parent, weight, device_weights, bounds, .. } = configured;
+        let GroupConfig { path, parent, keys, device_weights } = configured;
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
-        let id = elevator.add_group(Instant::START, parent, *weight);
+        let id = elevator.add_group(Instant::START, parent, configured.weights().weight);
         elevator.set_weight(Instant::START, id, configured.weights());
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
-        elevator.set_group_limits(Instant::START, id, configured.limits);
-        tenants.push(Tenant::new(path.clone(), id, bounds.memory));
+        elevator.set_group_limits(Instant::START, id, keys.limits);
+        // A group of a configuration that was checked has it.
+        let memory = keys.memory.unwrap_or(config.keys.memory);
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        tenants.push(Tenant::new(path.clone(), id, memory));
     }
     let exports = exports().map(|(number, export)| Export {
         index: number,
         name: export.name.clone(),
         offset: export.offset,
-        io_prio: export.io_prio,
+        io_prio: export.keys.ioprio,
         tenant: place(export.group),
     });
     (exports.collect(), tenants)
@@ -231,8 +234,8 @@ fn start_owner(
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
-    let depth = depth::bound(disk.scheduler.kind(), disk.depth, capabilities.depth);
-    let device = if disk.rotational.unwrap_or(capabilities.rotational) {
+    let depth = depth::bound(disk.scheduler.kind(), disk.keys.depth, capabilities.depth);
+    let device = if disk.keys.rotational.unwrap_or(capabilities.rotational) {
         Device::disk(depth)
     } else {
         // What does not seek has always something to do at once. Linux finds that out, and is wrong
@@ -247,8 +250,8 @@ fn start_owner(
         name: disk.name.clone(),
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
-        poll: disk.poll,
-        plug: disk.plug,
+        poll: disk.keys.polling,
+        plug: disk.keys.plug,
         modelled_ops: disk.backend.modelled_ops(),
         devices: devices_of(disk),
         shares: sharing_devices(&config.disks).remove(&index),
@@ -256,13 +259,13 @@ fn start_owner(
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());
-    let limits = if disk.plug { PlugLimits::default() } else { PlugLimits::OFF };
+    let limits = if disk.keys.plug { PlugLimits::default() } else { PlugLimits::OFF };
     let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
     let exports = exports.into();
-    let timeout = config.payload_timeout;
+    let timeout = config.keys.payload_timeout;
     let served = Served::new(&waker, threads, &exports, &tenants, plugged, timeout);
     let mut connections = Connections::new(label, exports, tenants, inbox, served);
-    let (policy, beside) = (disk.poll.policy(), threads.len());
+    let (policy, beside) = (disk.keys.polling.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         let owner = Owner::new(engine, backend, Ring::new(io)?, MonotonicClock::start(), waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;

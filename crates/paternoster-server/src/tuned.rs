@@ -25,10 +25,12 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
     let sink = Sink::new(TimeAccounts::new(request_time(&disk.backend)));
     let scheduler = Scheduler::new(disk.scheduler.kind(), sink);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
-    for (name, value) in depth::with_tunable(disk.scheduler.kind(), disk.depth, &disk.tunables) {
+    for (name, value) in
+        depth::with_tunable(disk.scheduler.kind(), disk.keys.depth, &disk.tunables())
+    {
         elevator.set_tunable(Instant::START, &name, value)?;
     }
-    if let Some(hierarchy) = disk.hierarchy {
+    if let Some(hierarchy) = disk.keys.hierarchy {
         elevator.set_hierarchy(Instant::START, hierarchy)?;
     }
     Ok(elevator)
@@ -53,6 +55,7 @@ mod tests {
     use paternoster_disk::CacheChoice;
 
     use super::*;
+    use crate::config::{At, DiskKeys};
 
     const MODELLED: BackendConfig = BackendConfig::Modelled {
         size: 1,
@@ -66,19 +69,9 @@ mod tests {
     }
 
     fn disk(scheduler: SchedulerKind, backend: BackendConfig, set: &[(&str, i64)]) -> DiskConfig {
-        let tunables = set.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        DiskConfig {
-            name: String::new(),
-            backend,
-            scheduler: scheduler.into(),
-            hierarchy: None,
-            depth: None,
-            plug: true,
-            poll: crate::config::Polling::Auto,
-            cpu_dma_latency: None,
-            rotational: None,
-            tunables,
-        }
+        let at = |&(name, value): &(&str, i64)| (At::from(name.to_owned()), At::from(value));
+        let keys = DiskKeys { tunables: set.iter().map(at).collect(), ..DiskKeys::default() };
+        DiskConfig { name: String::new(), keys, backend, scheduler: scheduler.into() }
     }
 
     /// The disk's elevator on a device of that kind.

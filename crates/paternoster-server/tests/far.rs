@@ -74,9 +74,12 @@ fn what_a_disk_of_another_server_cannot_be_is_refused() {
         ("path = \"x\"", "has path, which a nbd disk does not take"),
         ("cache = \"page\"", "has cache, which a nbd disk does not take"),
         ("connections = 0", "connections = 0: 1 to 64"),
-        ("reconnect = \"soon\"", "a whole number with ms, s or m behind it is allowed, from 0ms"),
+        (
+            "reconnect = \"soon\"",
+            "a duration from 0us to 1440m (a whole number and us, ms, s or m)",
+        ),
         ("resends = -1", "resends = -1: 0 to 1000"),
-        ("answer_timeout = \"0s\"", "answer_timeout = \"0s\": a whole number with ms, s or m"),
+        ("answer_timeout = \"0s\"", "answer_timeout = \"0s\": a duration from 1ms to 1440m"),
         ("after_reconnect = \"hope\"", "\"doubt\" or \"trust\" is allowed"),
     ] {
         let refused = refusal(&dir, &text(&dir, "nbd.sock", keys));

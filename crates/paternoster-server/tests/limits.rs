@@ -118,7 +118,7 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
 /// At depth 16 four servers of 400 µs keep a request for 1.6 ms, at 9 for less than a millisecond.
 #[test]
 fn latency_target_is_met_within_two_seconds_and_one_that_cannot_be_is_told_of() {
-    let rig = start("latency_target = 1000");
+    let rig = start("latency_target = \"1ms\"");
     let set = serde_json::from_value(json!({"depth": 16})).expect("settings");
     let change_depth = DiskChange { disk: "d".to_owned(), set };
     rig.control().change_settings(&change_depth).expect("it is allowed");
@@ -139,7 +139,7 @@ fn latency_target_is_met_within_two_seconds_and_one_that_cannot_be_is_told_of() 
     assert!(a + b > STARVED * 10_000.0, "the disk is busy all the same: {a} and {b}");
 
     // Less than the service itself: twelve periods down to a quarter, ten there.
-    rig.control().set_limits(&change("/a", json!({"latency_target": 100}))).expect("allowed");
+    rig.control().set_limits(&change("/a", json!({"latency_target": "100us"}))).expect("allowed");
     let told = (0..60).find_map(|_| {
         load.run_for(Duration::from_millis(500)).expect("the server serves");
         let stat = rig.control().stat(Detail::Groups).expect("it answers");
@@ -242,7 +242,7 @@ fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
         ("min_iops = -1", "c.toml:13: min_iops = -1: 0 or more a second is allowed"),
         ("rbps = \"fast\"", "c.toml:13: rbps = \"fast\": 1 byte a second or more, such as"),
         ("min_iops = \"max\"", "c.toml:13: min_iops = \"max\": 0 or more a second is allowed"),
-        ("wbps = true", "c.toml:13: wbps = true: a whole number, or one in quotes, is"),
+        ("wbps = true", "c.toml:13: wbps = true: 1 byte a second or more, such as"),
     ] {
         let refused = refused(under("wfq", limit));
         assert!(refused.contains(said), "not {said}\n{refused}");

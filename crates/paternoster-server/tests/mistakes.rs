@@ -71,7 +71,7 @@ size = 1.5
         "c:1: socket \"\" has 0 bytes",
         "c:2: unix_mode = \"0999\"",
         "c:3: \"localhost\"",
-        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `listen`, `ctl`, ",
+        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `ctl`, ",
         "c:6: disk file \"/",
         "c:7: depth = 0: 1 to 1024",
         "c:8: ",
@@ -121,7 +121,7 @@ disk = "b"
 disk = "c"
 "#;
     let expected = [
-        "c:4: there is no hierarchy \"deep\"; there are: leaf-weight, flat, entities",
+        "c:4: hierarchy = \"deep\": \"leaf-weight\", \"flat\" or \"entities\" is allowed",
         "c:9: bfq has no hierarchy to choose; cfq has: leaf-weight, flat, entities",
         "c:13: unknown key `use_hierarchy`; there are: `path`, ",
         "c:15: unknown key `hierarchy`; there are: `weight`, ",
@@ -325,6 +325,21 @@ fn whatever_is_changed_in_a_file_it_is_right_or_has_mistakes() {
         }
         for changed in ["", "x = 1", "[x]", "[disks]", "[exports.e]", "disks = 1", "= ="] {
             read(&with(changed.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn no_beginning_of_a_valid_file_panics() {
+    let toml = "unix='ü'\nunix_mode='0600'\n[disks.d]\nbackend='memory'\nsize='1G'\n\
+                tunables={burst=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g/h'";
+    let read = |text: &str| Config::from_toml(text, Path::new("c"));
+    read(toml).expect("valid as a whole");
+    for (end, _) in toml.char_indices() {
+        let _ = read(&toml[..end]);
+        for other in ["0", "\"", "=", "]", "-", "é"] {
+            let rest = toml[end..].chars().skip(1).collect::<String>();
+            let _ = read(&format!("{}{other}{rest}", &toml[..end]));
         }
     }
 }

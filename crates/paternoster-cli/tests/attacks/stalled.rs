@@ -54,7 +54,8 @@ fn two_stalled_writes_leave_their_tenants_others_alone() {
 #[test]
 fn stalled_writes_are_closed_when_others_wait_and_left_alone_when_nobody_does() {
     let _alone = alone();
-    let (served, target) = serve(&("payload_timeout = 1\n".to_owned() + &modelled(64)), |_| {});
+    let (served, target) =
+        serve(&("payload_timeout = \"1s\"\n".to_owned() + &modelled(64)), |_| {});
     let mut lone = begin_write(&target);
     thread::sleep(Duration::from_millis(2500));
     lone.write_all(&vec![1; LARGE as usize - 1]).expect("it is not closed");
@@ -66,7 +67,7 @@ fn stalled_writes_are_closed_when_others_wait_and_left_alone_when_nobody_does() 
     lone.write_all(&write(0, LARGE)).expect("it is taken in the end");
     assert_eq!(reply(&mut *lone), 0);
     let took = begin.elapsed();
-    println!("two stalled writes, payload_timeout = 1: a third one waited {took:.1?}");
+    println!("two stalled writes, payload_timeout = 1s: a third one waited {took:.1?}");
     assert!(took < Duration::from_secs(4), "{took:?}");
     for socket in &mut stalled {
         // A reset, as what it had sent was not all read, or an end.

@@ -16,6 +16,7 @@ mod metrics;
 mod model;
 mod reload;
 mod restart;
+mod schema;
 mod settings;
 mod shutdown;
 mod signals;

@@ -215,7 +215,7 @@ fn what_needs_a_restart_is_named_and_left_while_the_rest_changes() {
         &[
             (
                 "[disks.d]",
-                "payload_timeout = 60\n[disks.e]\nbackend = \"memory\"\nsize = 1\n[disks.d]",
+                "payload_timeout = \"1m\"\n[disks.e]\nbackend = \"memory\"\nsize = 1\n[disks.d]",
             ),
             ("servers = 4", "servers = 2\ndepth = 6"),
             ("[exports.b]", "[exports.c]"),
@@ -223,7 +223,7 @@ fn what_needs_a_restart_is_named_and_left_while_the_rest_changes() {
     );
     // The group of the export that is gone stays as it is; that of the new one is not there yet.
     let needs_restart = [
-        "payload_timeout 30 -> 60",
+        "payload_timeout \"30s\" -> \"1m\"",
         "disks none -> \"e\"",
         "disk \"d\": servers 4 -> 2",
         "groups \"/b\" -> none",

@@ -67,7 +67,7 @@ fn settings_are_shown_changed_and_refused() {
     for (settings, said) in [
         (&["depth=9", "quantum=8"][..], "\"quantum\" cannot be set under bfq; what can be set is"),
         (&["depth=9", "slice_idle=-1"], "slice_idle = -1: 0 to "),
-        (&["depth=9", "scheduler=deadline"], "there is no scheduler \"deadline\"; there are: none"),
+        (&["depth=9", "scheduler=deadline"], "scheduler = \"deadline\": \"auto\", \"none\", "),
         (&["depth=9", "depth=9"], "depth is set twice"),
         (&["depth=0"], "depth = 0: 1 to 1024 requests is allowed"),
         (&["depth"], "\"depth\": NAME=VALUE is allowed"),
@@ -155,8 +155,8 @@ fn limits_are_set_shown_and_put_back_by_the_file() {
     ctl(&served, &["set", "d", "scheduler=cfq"]).expect("allowed");
     let shown = ctl(&served, &["stat"]).expect("it answers");
     assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB; no effect under cfq\n"), "{shown}");
-    let lines = "changed: group \"/a\": wbps 1048576 -> none\n\
-                 changed: group \"/a\": min_iops 9 -> none\n";
+    let lines = "changed: group \"/a\": wbps 1048576 -> \"max\"\n\
+                 changed: group \"/a\": min_iops 9 -> 0\n";
     assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok(lines));
     assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok("nothing changed\n"));
     served.end();
@@ -180,7 +180,7 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
         (&["d", "use_hierarchy=2"], "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
         (&["d", "use_hierarchy=flat"], "use_hierarchy = \"flat\": 0 (flat) or 1 (entities) is"),
         (&["d", "use_hierarchy="], "use_hierarchy = \"\": 0 (flat) or 1 (entities) is allowed"),
-        (&["d", "hierarchy=1"], "there is no hierarchy \"1\"; there are: leaf-weight, flat, "),
+        (&["d", "hierarchy=1"], "hierarchy = 1: a text in quotes is allowed"),
         (&["d", "scheduler=bfq", "use_hierarchy=1"], "use_hierarchy: bfq has no hierarchy to"),
     ] {
         let refused = ctl(&served, &[&["set"], what].concat()).expect_err("refused");

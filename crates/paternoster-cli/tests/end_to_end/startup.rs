@@ -60,11 +60,11 @@ fn cpu_dma_latency_is_held_while_the_server_runs_or_it_does_not_start() {
     const PATH: &str = "/dev/cpu_dma_latency";
     let dir = temp_dir();
     let text = "unix = \"nbd.sock\"\nctl = \"none\"\n[disks.d]\nbackend = \"memory\"\n\
-                size = \"1M\"\ncpu_dma_latency = 20\n[exports.disk]\ndisk = \"d\"\n";
+                size = \"1M\"\ncpu_dma_latency = \"20us\"\n[exports.disk]\ndisk = \"d\"\n";
     fs::write(dir.path().join("c.toml"), text).expect("a file");
     if File::options().write(true).open(PATH).is_err() {
         let said = refused(dir.path(), &["c.toml"]);
-        let words = format!("disk \"d\": cpu_dma_latency = 20: cannot write to {PATH}");
+        let words = format!("disk \"d\": cpu_dma_latency = \"20us\": cannot write to {PATH}");
         assert!(said.contains(&words), "{said}");
         return;
     }

@@ -28,7 +28,7 @@ pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
 /// set.
 pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
     let BackendConfig::File { path, .. } = &disk.backend else { return None };
-    let seen = std::fs::metadata(path).ok().filter(|_| disk.rotational.is_none())?;
+    let seen = std::fs::metadata(path).ok().filter(|_| disk.keys.rotational.is_none())?;
     let device = paternoster_disk::is_rotational(path, &seen).disbelieved?;
     Some(claim(&disk.name, &device))
 }

@@ -3,13 +3,10 @@
 //!
 //! Disks, groups and exports are known by their names, wherever they stand in the file.
 
-use std::path::Path;
-
-use paternoster::Nanos;
-use paternoster_disk::NbdOptions;
 use serde_json::Value;
 
-use super::{BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, ListenAddress};
+use super::keys::Keys;
+use super::{Config, DiskConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
 /// Returns what differs, in the order of the served configuration.
@@ -35,7 +32,7 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     found.names("disks", &names(served), &names(file));
     for disk in &served.disks {
         if let Some(new) = file.disks.iter().find(|new| new.name == disk.name) {
-            found.compare(&format!("disk {:?}", disk.name), back_end(disk), back_end(new));
+            found.compare(&format!("disk {:?}", disk.name), self::disk(disk), self::disk(new));
         }
     }
 
@@ -45,7 +42,11 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     found.names("groups", &paths(served), &paths(file));
     for group in &served.groups {
         if let Some(new) = file.groups.iter().find(|new| new.path == group.path) {
-            found.compare(&format!("group {:?}", group.path), bounds(group), bounds(new));
+            found.compare(
+                &format!("group {:?}", group.path),
+                values(&group.keys),
+                values(&new.keys),
+            );
         }
     }
 
@@ -56,28 +57,13 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     for old in &served.exports {
         if let Some(new) = file.exports.iter().find(|new| new.name == old.name) {
             let place = format!("export {:?}", old.name);
-            found.compare(&place, export(served, old), export(file, new));
+            found.compare(&place, values(&old.keys), values(&new.keys));
         }
     }
     found.0
 }
 
-/// Keys and their values; null is none.
-type Values<const N: usize> = [(&'static str, Value); N];
-
-fn whole(config: &Config) -> Values<6> {
-    let Config { ctl, metrics, payload_timeout, threads, engine, at_stop, .. } = config;
-    [
-        ("ctl", ctl.as_deref().map_or_else(|| "none".to_owned(), path).into()),
-        ("metrics", metrics.map(|address| address.to_string()).into()),
-        ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
-        ("threads", (*threads).into()),
-        ("engine", engine.name().into()),
-        ("at_stop", at_stop.name().into()),
-    ]
-}
-
-fn socket(config: &Config, listen: &Listen) -> Values<2> {
+fn socket(config: &Config, listen: &Listen) -> [(&'static str, Value); 2] {
     let mode = match listen.address {
         ListenAddress::Unix { mode, .. } => format!("{mode:04o}").into(),
         ListenAddress::Tcp(_) => Value::Null,
@@ -87,85 +73,25 @@ fn socket(config: &Config, listen: &Listen) -> Values<2> {
     [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<17> {
-    let mut values = [
-        ("backend", disk.backend.kind().into()),
-        ("path", Value::Null),
-        ("size", Value::Null),
-        ("model", Value::Null),
-        ("servers", Value::Null),
-        ("service_us", Value::Null),
-        ("ns_per_kib", Value::Null),
-        ("plug", if disk.plug { "on" } else { "off" }.into()),
-        ("rotational", disk.rotational.map_or_else(|| "auto".into(), Value::Bool)),
-        ("cpu_dma_latency", disk.cpu_dma_latency.into()),
-        ("cache", Value::Null),
-        ("uri", Value::Null),
-        ("connections", Value::Null),
-        ("reconnect", Value::Null),
-        ("resends", Value::Null),
-        ("answer_timeout", Value::Null),
-        ("after_reconnect", Value::Null),
-    ];
-    let [_, image, bytes, device, requests, fixed, further, _, _, _, way, far @ ..] = &mut values;
-    match &disk.backend {
-        BackendConfig::File { path: file, cache } => {
-            image.1 = path(file).into();
-            way.1 = cache.name().into();
-        }
-        BackendConfig::Memory { size } => bytes.1 = (*size).into(),
-        BackendConfig::Device { size, model } => {
-            bytes.1 = (*size).into();
-            device.1 = model.clone().into();
-        }
-        BackendConfig::Modelled { size, servers, service, per_kib } => {
-            bytes.1 = (*size).into();
-            requests.1 = (*servers).into();
-            fixed.1 = (service.as_nanos() / 1_000).into();
-            further.1 = per_kib.as_nanos().into();
-        }
-        BackendConfig::Nbd { options, size, .. } => {
-            let NbdOptions {
-                uri,
-                connections,
-                reconnect,
-                resends,
-                answer_timeout,
-                after_reconnect,
-            } = options;
-            bytes.1 = (*size).into();
-            let [place, most, patience, times, answer, after] = far;
-            let span = |span: &Nanos| format!("{}ms", span.as_nanos() / 1_000_000);
-            place.1 = uri.to_string().into();
-            most.1 = (*connections).into();
-            patience.1 = span(reconnect).into();
-            times.1 = (*resends).into();
-            answer.1 = span(answer_timeout).into();
-            after.1 = after_reconnect.name().into();
-        }
-    }
-    values
+/// The keys that are told otherwise: with the sockets, and with each group.
+const TOLD_ELSEWHERE: [&str; 5] = ["unix", "unix_mode", "tcp", "memory", "connections"];
+
+/// The keys of an object that need a restart, and their values; null is none.
+fn values<O: Keys>(object: &O) -> impl Iterator<Item = (&'static str, Value)> {
+    let keys = O::KEYS.iter().filter(|key| !key.live);
+    keys.map(|key| (key.name, (key.show)(object)))
 }
 
-fn bounds(group: &GroupConfig) -> Values<2> {
-    let bounds = group.bounds;
-    [("memory", bounds.memory.into()), ("connections", bounds.connections.into())]
+fn whole(config: &Config) -> impl Iterator<Item = (&'static str, Value)> {
+    let ctl = config.ctl.as_deref().map_or("none".to_owned(), |path| path.display().to_string());
+    let keys = values(&config.keys).filter(|(key, _)| !TOLD_ELSEWHERE.contains(key));
+    keys.map(move |(key, value)| (key, if key == "ctl" { ctl.clone().into() } else { value }))
 }
 
-fn export(config: &Config, export: &ExportConfig) -> Values<7> {
-    [
-        ("disk", config.disks[export.disk].name.clone().into()),
-        ("offset", export.offset.into()),
-        ("size", export.size.into()),
-        ("group", config.groups[export.group].path.clone().into()),
-        ("ioprio", export.io_prio.to_string().into()),
-        ("read_only", export.read_only.into()),
-        ("description", export.description.clone().into()),
-    ]
-}
-
-fn path(path: &Path) -> String {
-    path.display().to_string()
+fn disk(disk: &DiskConfig) -> impl Iterator<Item = (&'static str, Value)> {
+    let kind = disk.backend.kind();
+    let keys = values(&disk.keys);
+    keys.map(move |(key, value)| (key, if key == "backend" { kind.into() } else { value }))
 }
 
 /// What was found to differ.
@@ -174,7 +100,12 @@ struct Difference(Vec<Change>);
 
 impl Difference {
     /// Compares values of the same keys.
-    fn compare<const N: usize>(&mut self, place: &str, served: Values<N>, file: Values<N>) {
+    fn compare(
+        &mut self,
+        place: &str,
+        served: impl IntoIterator<Item = (&'static str, Value)>,
+        file: impl IntoIterator<Item = (&'static str, Value)>,
+    ) {
         for ((what, from), (_, to)) in served.into_iter().zip(file) {
             if from != to {
                 let (place, what) = (place.to_owned(), what.to_owned());
@@ -196,6 +127,8 @@ impl Difference {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const SERVED: &str = "
@@ -257,15 +190,19 @@ size = \"64K\"
                 "metrics none -> \"127.0.0.1:9870\"",
             ),
             ("ctl = \"c.sock\"", "ctl = \"none\"", "ctl \"c.sock\" -> \"none\""),
-            ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
+            (
+                "[disks.d]",
+                "payload_timeout = \"1m\"\n[disks.d]",
+                "payload_timeout \"30s\" -> \"1m\"",
+            ),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
             ("[disks.d]", "engine = \"threads\"\n[disks.d]", "engine \"auto\" -> \"threads\""),
             ("[disks.d]", "at_stop = \"refuse\"\n[disks.d]", "at_stop \"close\" -> \"refuse\""),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
             (
                 "servers = 4",
-                "servers = 4\ncpu_dma_latency = 20",
-                "disk \"d\": cpu_dma_latency none -> 20",
+                "servers = 4\ncpu_dma_latency = \"20us\"",
+                "disk \"d\": cpu_dma_latency none -> \"20us\"",
             ),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
@@ -331,7 +268,7 @@ size = \"64K\"
             (
                 "weight = 100",
                 "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6\n\
-                 latency_target = 7",
+                 latency_target = \"7us\"",
             ),
         ];
         assert_eq!(lines(&limits), [""; 0]);
@@ -369,7 +306,6 @@ size = \"64K\"
                 "disk \"e\": backend \"memory\" -> \"modelled\"",
                 "disk \"e\": servers none -> 1",
                 "disk \"e\": service_us none -> 2",
-                "disk \"e\": ns_per_kib none -> 0",
             ]
         );
         let device = "backend = \"modelled\"\nmodel = \"optane-p4800x\"";
@@ -382,62 +318,5 @@ size = \"64K\"
         );
         let on_other = lines(&[("[exports.b]\ndisk = \"d\"", "[exports.b]\ndisk = \"e\"")]);
         assert_eq!(on_other, ["export \"b\": disk \"d\" -> \"e\""]);
-    }
-
-    /// The keys of a table of the reference, by whether a reload does what they say.
-    fn reference(heading: &str, mark: &str) -> Vec<String> {
-        let text = include_str!("../../../../docs/configuration.md");
-        let section = text.lines().skip_while(|line| *line != heading).skip(1);
-        let section = section.take_while(|line| !line.starts_with('#'));
-        let cells = section.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-        let marked = cells.filter(|cells| cells.len() == 8 && cells[5] == mark);
-        marked.map(|cells| cells[1].replace('`', "")).collect()
-    }
-
-    #[test]
-    fn reference_says_of_each_key_whether_it_needs_a_restart() {
-        fn sorted<'a>(keys: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-            let mut keys: Vec<_> = keys.into_iter().collect();
-            keys.sort_unstable();
-            keys
-        }
-        let served = config(SERVED);
-        let bounds = bounds(&served.groups[0]).map(|(key, _)| key);
-        let whole = whole(&served).map(|(key, _)| key).into_iter().chain(bounds);
-        // Sockets are compared by their addresses, tables by their names.
-        let sockets = ["unix", "unix_mode", "tcp", "listen"];
-        let whole = whole.chain(sockets).chain(["disks", "groups", "exports"]);
-        let tables = [
-            ("## The file", sorted(whole)),
-            ("## `[[listen]]`", vec!["exports", "tcp", "unix", "unix_mode"]),
-            ("## `[disks.NAME]`", sorted(back_end(&served.disks[0]).map(|(key, _)| key))),
-            ("## `[groups.\"/PATH\"]`", sorted(bounds)),
-            (
-                "## `[exports.NAME]`",
-                sorted(export(&served, &served.exports[0]).map(|(key, _)| key)),
-            ),
-        ];
-        for (heading, keys) in tables {
-            let written = reference(heading, "no");
-            assert_eq!(sorted(written.iter().map(String::as_str)), keys, "{heading}");
-        }
-        // The test of lines that are not named has these.
-        let applied = ["## `[disks.NAME]`", "## `[groups.\"/PATH\"]`", "## `[exports.NAME]`"]
-            .map(|heading| reference(heading, "yes").join(" "));
-        let expected = [
-            "scheduler hierarchy depth poll io_poll_delay io_poll_part io_poll_hyb_use_min \
-             io_poll_hyb_adjust tunables",
-            "weight leaf_weight weight_device leaf_weight_device riops wiops rbps wbps min_iops \
-             min_bps latency_target",
-            "weight",
-        ];
-        assert_eq!(applied, expected);
-    }
-
-    #[test]
-    fn order_of_disks_is_no_difference() {
-        let second = "[disks.e]\nbackend = \"memory\"\nsize = \"1M\"\n";
-        let moved = lines(&[(second, ""), ("[disks.d]", &format!("{second}[disks.d]"))]);
-        assert_eq!(moved, [""; 0]);
     }
 }

@@ -4,50 +4,36 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
-use paternoster::{Hierarchy, Nanos};
+use paternoster::Nanos;
 use paternoster_disk::{CacheChoice, NbdOptions, block_of, device_size, is_rotational};
 use paternoster_model::{Model as _, Op, open_device};
 
-use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
+use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
+use super::keys::{At, BackendKind, DiskKeys, ExportKeys, Object, SchedulerWord, State};
 use super::mistakes::Mistakes;
-use super::polling::{self, Polling};
-use super::scheduler::{AUTO, SchedulerChoice};
-use super::size;
-use super::threads::check_plug;
-use super::{listen, machine, nbd};
-use crate::depth;
+use super::scheduler::SchedulerChoice;
+use super::{listen, machine, nbd, polling};
 
 /// One disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
     /// What exports and statistics call it.
     pub name: String,
+    /// What is set of it.
+    pub keys: DiskKeys,
     /// What stands behind it.
     pub backend: BackendConfig,
-    /// What orders its requests; `auto` where none was written.
+    /// What orders its requests.
     pub scheduler: SchedulerChoice,
-    /// In what way groups share the disk; as in Linux where none was written. Only `cfq` has one.
-    pub hierarchy: Option<Hierarchy>,
-    /// The most requests in the device at once, 1 to 1024; what the back end says where none was
-    /// written.
-    pub depth: Option<u32>,
-    /// Whether connection threads hold bios back in plugs; where there are such threads.
-    pub plug: bool,
-    /// How the disk's thread waits.
-    pub poll: Polling,
-    /// How long a processor that idles may take to wake up, in µs; as the machine has it where none
-    /// was written.
-    pub cpu_dma_latency: Option<u32>,
-    /// Whether it seeks; as its device says where none was written.
-    pub rotational: Option<bool>,
-    /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
-    pub tunables: Vec<(String, i64)>,
 }
 
 impl DiskConfig {
-    /// The greatest `depth`.
-    pub const DEPTH_MAX: u32 = 1024;
+    /// Tunables of the scheduler and their values, each in its own unit and range, none twice.
+    pub fn tunables(&self) -> Vec<(String, i64)> {
+        let tunables = self.keys.tunables.iter();
+        tunables.map(|(name, value)| (name.value.clone(), value.value)).collect()
+    }
 }
 
 /// The back end of a disk, as configured.
@@ -129,14 +115,6 @@ pub(super) struct Checked {
     pub(super) file: Option<FileId>,
 }
 
-const CPU_DMA_LATENCY: Bounds =
-    Bounds { key: "cpu_dma_latency", min: 0, max: 1_000_000, unit: "µs" };
-const DEPTH: Bounds = Bounds { key: "depth", min: 1, max: DiskConfig::DEPTH_MAX, unit: "requests" };
-const SERVERS: Bounds =
-    Bounds { key: "servers", min: 1, max: DiskConfig::DEPTH_MAX / 2, unit: "servers" };
-const SERVICE: Bounds = Bounds { key: "service_us", min: 1, max: 10_000_000, unit: "µs" };
-const PER_KIB: Bounds = Bounds { key: "ns_per_kib", min: 0, max: 1_000_000, unit: "ns" };
-
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
@@ -159,130 +137,73 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
         let name = &draft.name.value;
         let is_written = whole.exports.iter().any(|export| may_write(export, name));
         let disk = check_disk(draft, beside, is_written, mistakes);
-        if let (Some(_), Some(path)) = (disk.file, draft.path.value()) {
-            mistakes.note(machine::check_file_access(path, is_written));
+        if let (Some(_), Some(path)) = (disk.file, path_of(draft)) {
+            mistakes.note(machine::check_file_access(&path, is_written));
+            if let Some(other) = disks.iter().find(|other| other.file == disk.file) {
+                let (path, other) = (path.value, other.name.clone());
+                mistakes.note(draft.states.path.refuse(Problem::SameFile { path, other }));
+            }
         }
         mistakes.note(nbd::check_alone(draft, &disk, &disks));
-        let same = disks.iter().find(|other| disk.file.is_some() && other.file == disk.file);
-        if let (Some(other), Some(At { value, place })) = (same, draft.path.value()) {
-            let (path, other) = (value.clone(), other.name.clone());
-            mistakes.add(place, Problem::SameFile { path, other });
-        }
         disks.push(disk);
     }
     disks
 }
 
+fn path_of(draft: &Object<DiskKeys>) -> Option<At<PathBuf>> {
+    let (value, place) = (draft.keys.path.clone()?, draft.states.path.place()?.clone());
+    Some(At { value, place })
+}
+
 /// Returns whether clients of the export may write to this disk, as far as that is known.
-fn may_write(export: &DraftExport, disk: &str) -> bool {
-    export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
+fn may_write(export: &Object<ExportKeys>, disk: &str) -> bool {
+    export.keys.disk.as_deref() == Some(disk) && export.may_write()
 }
 
 fn check_disk(
-    draft: &DraftDisk,
+    draft: &Object<DiskKeys>,
     beside: Beside<'_>,
     is_written: bool,
     mistakes: &mut Mistakes,
 ) -> Checked {
-    let name = mistakes.note(check_name("disk", &draft.name));
+    let before = mistakes.count();
+    let Object { name, keys, states, .. } = draft;
+    mistakes.note(check_name("disk", name));
     let Behind { backend, size, block, file, rotational } =
         check_backend(draft, beside, is_written, mistakes);
-    let set = draft.rotational.check_or(None, mistakes, |found| Ok(found.value));
-    let rotational = set.flatten().or(rotational);
-    let auto = rotational.map(|rotational| SchedulerChoice::Auto { rotational });
-    let scheduler = draft.scheduler.check_or(auto, mistakes, |name| check_scheduler(auto, name));
-    let scheduler = scheduler.flatten();
-    let hierarchy = draft.hierarchy.check(mistakes, |name| check_hierarchy(scheduler, name));
-    let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
-    let plug = check_plug(&draft.plug, mistakes);
-    let poll = polling::check(draft, mistakes);
-    let latency = draft.cpu_dma_latency.check(mistakes, |latency| CPU_DMA_LATENCY.check(latency));
-    let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
-    if size == Some(0) {
-        let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);
-        mistakes.add(place, Problem::EmptyDisk { disk: draft.name.value.clone() });
-    }
-    let config = || {
-        name?;
-        Some(DiskConfig {
-            name: draft.name.value.clone(),
-            backend: backend?,
-            scheduler: scheduler?,
-            hierarchy: hierarchy?,
-            depth: depth?,
-            plug: plug?,
-            poll: poll?,
-            cpu_dma_latency: latency?,
-            rotational: set?,
-            tunables: tunables?,
-        })
+    let scheduler = match (keys.scheduler, keys.rotational.or(rotational)) {
+        (SchedulerWord::Named(kind), _) => Some(SchedulerChoice::Named(kind)),
+        // It is for `auto` to choose, and what the disk is may be unknown.
+        (SchedulerWord::Auto, known) => {
+            known.map(|rotational| SchedulerChoice::Auto { rotational })
+        }
     };
-    let name = draft.name.value.clone();
-    Checked { name, config: config(), size: size.filter(|&size| size > 0), block, file }
-}
-
-/// The scheduler of that name. None if it is for `auto` to choose, and what the disk is unknown.
-fn check_scheduler(
-    auto: Option<SchedulerChoice>,
-    name: &At<String>,
-) -> Result<Option<SchedulerChoice>, Mistake> {
-    if name.value == AUTO {
-        return Ok(auto);
+    let scheduler = scheduler.filter(|_| !states.scheduler.is_wrong());
+    if let (Some(scheduler), Some(_)) = (scheduler, keys.hierarchy)
+        && let Err(error) = scheduler.kind().check_hierarchy()
+    {
+        let problem = scheduler.explain(Problem::NoHierarchy(error));
+        mistakes.note(states.hierarchy.refuse(problem));
     }
-    match name.value.parse() {
-        Ok(kind) => Ok(Some(SchedulerChoice::Named(kind))),
-        Err(error) => name.refuse(Problem::UnknownScheduler(error)),
+    polling::check(draft, mistakes);
+    if let Some(scheduler) = scheduler {
+        scheduler.check_tunables(&keys.tunables, mistakes);
     }
-}
-
-/// The hierarchy of that name, if the scheduler, as far as it is known, has it.
-fn check_hierarchy(
-    scheduler: Option<SchedulerChoice>,
-    name: &At<String>,
-) -> Result<Hierarchy, Mistake> {
-    let hierarchy =
-        name.value.parse().or_else(|error| name.refuse(Problem::UnknownHierarchy(error)))?;
-    let Some(scheduler) = scheduler else { return Ok(hierarchy) };
-    match scheduler.kind().check_hierarchy() {
-        Ok(()) => Ok(hierarchy),
-        Err(error) => name.refuse(scheduler.explain(Problem::NoHierarchy(error))),
+    if size == Some(0) {
+        let place = states.size.place().unwrap_or(&name.place);
+        mistakes.add(place, Problem::EmptyDisk { disk: name.value.clone() });
     }
-}
-
-/// Those of the tunables that are right.
-fn check_tunables(
-    scheduler: SchedulerChoice,
-    written: &[(At<String>, At<i64>)],
-    mistakes: &mut Mistakes,
-) -> Vec<(String, i64)> {
-    let mut tunables: Vec<(String, i64)> = Vec::new();
-    for (name, value) in written {
-        let checked = check_tunable(scheduler, name, value).and_then(|()| {
-            if tunables.iter().any(|(other, _)| *other == name.value) {
-                return name.refuse(Problem::TunableTwice { name: name.value.clone() });
-            }
-            Ok((name.value.clone(), value.value))
-        });
-        tunables.extend(mistakes.note(checked));
-    }
-    tunables
-}
-
-fn check_tunable(
-    scheduler: SchedulerChoice,
-    name: &At<String>,
-    value: &At<i64>,
-) -> Result<(), Mistake> {
-    if depth::is_tunable(scheduler.kind(), &name.value) {
-        return name.refuse(Problem::DepthAsTunable);
-    }
-    let info = depth::other_tunable(scheduler.kind(), &name.value)
-        .or_else(|error| name.refuse(scheduler.explain(Problem::UnknownTunable(error))))?;
-    if info.accepts(value.value).is_err() {
-        let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;
-        return value.refuse(Problem::OutOfRange { key, value: value.value, min, max, unit });
-    }
-    Ok(())
+    let config = backend.zip(scheduler).filter(|_| mistakes.count() == before);
+    let config = config.map(|(backend, scheduler)| {
+        let size = match &backend {
+            BackendConfig::Nbd { size, .. } => Some(*size),
+            _ => keys.size,
+        };
+        let keys = DiskKeys { size, polling: keys.polling.in_force(), ..keys.clone() };
+        DiskConfig { name: name.value.clone(), keys, backend, scheduler }
+    });
+    let name = name.value.clone();
+    Checked { name, config, size: size.filter(|&size| size > 0), block, file }
 }
 
 /// What stands behind a disk, as far as that can be known.
@@ -316,179 +237,152 @@ impl Behind {
 }
 
 fn check_backend(
-    draft: &DraftDisk,
+    draft: &Object<DiskKeys>,
     beside: Beside<'_>,
     is_written: bool,
     mistakes: &mut Mistakes,
 ) -> Behind {
     let of_kind = |kind| OfKind { draft, kind };
-    let in_memory = |size, backend| Behind::no_file(backend, size, false);
-    match (&draft.backend, &draft.path) {
-        (Key::Written(backend), _) => match backend.value.as_str() {
-            "memory" => {
-                let check = of_kind("memory");
-                check.refuse_keys_but(&["size"], mistakes);
-                let size = check.size(mistakes);
-                in_memory(size, size.map(|size| BackendConfig::Memory { size }))
+    let (keys, states) = (&draft.keys, &draft.states);
+    match keys.backend {
+        Some(kind @ BackendKind::Memory) => {
+            let check = of_kind(kind.name());
+            check.refuse_keys_but(&["size"], mistakes);
+            let size = check.required("size", keys.size, &states.size, mistakes);
+            Behind::no_file(size.map(|size| BackendConfig::Memory { size }), size, false)
+        }
+        Some(kind @ BackendKind::Modelled) => {
+            let check = of_kind(kind.name());
+            let taken = ["size", "model", "servers", "service_us", "ns_per_kib"];
+            check.refuse_keys_but(&taken, mistakes);
+            let size = check.required("size", keys.size, &states.size, mistakes);
+            if states.model.is_missing() {
+                Behind::no_file(check.servers(size, mistakes), size, false)
+            } else {
+                check.refuse_servers(mistakes);
+                check.device(size, is_written, mistakes)
             }
-            "modelled" => {
-                let check = of_kind("modelled");
-                let taken = ["size", "model", "servers", "service_us", "ns_per_kib"];
-                check.refuse_keys_but(&taken, mistakes);
-                let size = check.size(mistakes);
-                if draft.model.is_missing() {
-                    in_memory(size, check.servers(size, mistakes))
-                } else {
-                    check.refuse_servers(mistakes);
-                    check.device(size, is_written, mistakes)
-                }
+        }
+        Some(kind @ BackendKind::Nbd) => {
+            let check = of_kind(kind.name());
+            check.refuse_keys_but(&nbd::KEYS, mistakes);
+            nbd::check(check, beside, is_written, mistakes)
+        }
+        None if states.backend.is_wrong() => Behind::default(),
+        None => {
+            if states.path.is_missing() && !draft.has_gaps {
+                let disk = draft.name.value.clone();
+                mistakes.add(&draft.name.place, Problem::NoBackend { disk });
             }
-            "nbd" => {
-                let check = of_kind("nbd");
-                check.refuse_keys_but(&nbd::KEYS, mistakes);
-                nbd::check(check, beside, is_written, mistakes)
-            }
-            _ => {
-                let found = backend.value.clone();
-                mistakes.add(&backend.place, Problem::UnknownBackend { found });
-                Behind::default()
-            }
-        },
-        (Key::Missing, Key::Written(path)) => {
+            let Some(path) = path_of(draft) else { return Behind::default() };
             of_kind("file").refuse_keys_but(&["path", "cache"], mistakes);
-            let cache = draft.cache.check_or(CacheChoice::Auto, mistakes, check_cache);
-            let cache = cache.unwrap_or_default();
-            let mut behind = mistakes.note(look_at(path, cache)).unwrap_or_default();
+            let mut behind = mistakes.note(look_at(&path, keys.cache)).unwrap_or_default();
             if behind.file.is_some() {
-                behind.block = mistakes.note(look_at_blocks(path, cache, &draft.cache)).flatten();
+                let blocks = look_at_blocks(&path, keys.cache, &states.cache);
+                behind.block = mistakes.note(blocks).flatten();
             }
             behind
         }
-        (Key::Missing, Key::Missing) if !draft.has_gaps => {
-            let disk = draft.name.value.clone();
-            mistakes.add(&draft.name.place, Problem::NoBackend { disk });
-            Behind::default()
-        }
-        _ => Behind::default(),
     }
 }
 
 /// A disk of this kind of back end.
 #[derive(Clone, Copy)]
 pub(super) struct OfKind<'a> {
-    pub(super) draft: &'a DraftDisk,
+    pub(super) draft: &'a Object<DiskKeys>,
     kind: &'static str,
 }
 
-impl OfKind<'_> {
-    fn size(self, mistakes: &mut Mistakes) -> Option<u64> {
-        self.required("size", &self.draft.size, mistakes, |found| size::check("size", found))
-    }
+/// The keys that back ends have, beside those of every disk.
+const OF_BACK_ENDS: [&str; 13] = [
+    "path",
+    "cache",
+    "size",
+    "model",
+    "servers",
+    "service_us",
+    "ns_per_kib",
+    "uri",
+    "connections",
+    "reconnect",
+    "resends",
+    "answer_timeout",
+    "after_reconnect",
+];
 
+impl OfKind<'_> {
     /// A modelled disk of so many bytes, by its servers.
     fn servers(self, size: Option<u64>, mistakes: &mut Mistakes) -> Option<BackendConfig> {
-        let Self { draft, .. } = self;
-        let servers =
-            self.required("servers", &draft.servers, mistakes, |found| SERVERS.check(found));
-        let service =
-            self.required("service_us", &draft.service_us, mistakes, |found| SERVICE.check(found));
-        let per_kib = draft.ns_per_kib.check_or(0, mistakes, |found| PER_KIB.check(found));
+        let Object { keys, states, .. } = self.draft;
+        let servers = self.required("servers", keys.servers, &states.servers, mistakes);
+        let service = self.required("service_us", keys.service_us, &states.service_us, mistakes);
         Some(BackendConfig::Modelled {
             size: size?,
             servers: servers?,
             service: Nanos::from_micros(service?.into()),
-            per_kib: Nanos::new(per_kib?.into()),
+            per_kib: Nanos::new(keys.ns_per_kib.into()),
         })
     }
 
     /// A modelled disk of so many bytes, by a device of the laboratory.
     fn device(self, size: Option<u64>, is_written: bool, mistakes: &mut Mistakes) -> Behind {
-        let device = self.draft.model.check(mistakes, |model| match open_device(&model.value, 1) {
-            Ok(device) => Ok(device),
-            Err(error) => model.refuse(Problem::BadModel { error: Box::new(error) }),
-        });
-        let (Some(Some(device)), Some(At { value: model, .. })) =
-            (device, self.draft.model.value())
-        else {
-            return Behind::no_file(None, size, false);
+        let Object { keys, states, .. } = self.draft;
+        let nothing = || Behind::no_file(None, size, false);
+        let Some(model) = keys.model.clone() else { return nothing() };
+        let device = match open_device(&model, 1) {
+            Ok(device) => device,
+            Err(error) => {
+                let problem = Problem::BadModel { error: Box::new(error) };
+                mistakes.note(states.model.refuse(problem));
+                return nothing();
+            }
         };
         let used = if is_written { &[Op::Read, Op::Write][..] } else { &[Op::Read] };
         if let Some(op) = used.iter().find(|op| !device.takes(**op)) {
             let op = if *op == Op::Write { "writes" } else { "reads" };
-            let place = self.draft.model.place().unwrap_or(&self.draft.name.place);
-            mistakes.add(place, Problem::ModelTakesNo { model: model.clone(), op });
+            let model = model.clone();
+            mistakes.note(states.model.refuse(Problem::ModelTakesNo { model, op }));
         }
         let bytes = device.end().0.saturating_mul(SECTOR);
-        if let Some(written) = self.draft.size.value().filter(|_| size > Some(bytes)) {
-            mistakes.add(&written.place, Problem::ModelTooSmall { model: model.clone(), bytes });
+        if size > Some(bytes) {
+            let model = model.clone();
+            mistakes.note(states.size.refuse(Problem::ModelTooSmall { model, bytes }));
         }
-        let backend = size.map(|size| BackendConfig::Device { size, model: model.clone() });
+        let backend = size.map(|size| BackendConfig::Device { size, model });
         Behind::no_file(backend, size, device.rotational())
     }
 
     /// Refuses the keys that a model says itself.
     fn refuse_servers(self, mistakes: &mut Mistakes) {
-        let Self { draft, .. } = self;
-        let said = [
-            ("servers", draft.servers.place()),
-            ("service_us", draft.service_us.place()),
-            ("ns_per_kib", draft.ns_per_kib.place()),
-        ];
-        for (key, place) in said {
-            if let Some(place) = place {
-                let disk = draft.name.value.clone();
-                mistakes.add(place, Problem::BesideModel { disk, key });
-            }
+        for key in ["servers", "service_us", "ns_per_kib"] {
+            let disk = self.draft.name.value.clone();
+            mistakes.note(self.draft.state(key).refuse(Problem::BesideModel { disk, key }));
         }
     }
 
-    /// What `check` makes of a key that has to be there.
-    pub(super) fn required<T, U>(
+    /// The value of a key that has to be there.
+    pub(super) fn required<T>(
         self,
         key: &'static str,
-        written: &Key<T>,
+        value: Option<T>,
+        state: &State,
         mistakes: &mut Mistakes,
-        check: impl FnOnce(&At<T>) -> Result<U, Mistake>,
-    ) -> Option<U> {
+    ) -> Option<T> {
         let Self { draft, kind: backend } = self;
-        if written.is_missing() && !draft.has_gaps {
+        if state.is_missing() && !draft.has_gaps {
             let disk = draft.name.value.clone();
             mistakes.add(&draft.name.place, Problem::MissingKey { disk, key, backend });
         }
-        written.check(mistakes, check).flatten()
+        value
     }
 
     /// Refuses all keys of back ends that are there but for those that this one takes.
     fn refuse_keys_but(self, taken: &[&'static str], mistakes: &mut Mistakes) {
         let Self { draft, kind: backend } = self;
-        let places = [
-            ("path", draft.path.place()),
-            ("cache", draft.cache.place()),
-            ("size", draft.size.place()),
-            ("model", draft.model.place()),
-            ("servers", draft.servers.place()),
-            ("service_us", draft.service_us.place()),
-            ("ns_per_kib", draft.ns_per_kib.place()),
-            ("uri", draft.uri.place()),
-            ("connections", draft.connections.place()),
-            ("reconnect", draft.reconnect.place()),
-            ("resends", draft.resends.place()),
-            ("answer_timeout", draft.answer_timeout.place()),
-            ("after_reconnect", draft.after_reconnect.place()),
-        ];
-        for (key, place) in places {
-            if let Some(place) = place.filter(|_| !taken.contains(&key)) {
-                let disk = draft.name.value.clone();
-                mistakes.add(place, Problem::UnusedKey { disk, key, backend });
-            }
+        for key in OF_BACK_ENDS.into_iter().filter(|key| !taken.contains(key)) {
+            let disk = draft.name.value.clone();
+            mistakes.note(draft.state(key).refuse(Problem::UnusedKey { disk, key, backend }));
         }
-    }
-}
-
-fn check_cache(name: &At<String>) -> Result<CacheChoice, Mistake> {
-    match CacheChoice::named(&name.value) {
-        Some(cache) => Ok(cache),
-        None => name.refuse(Problem::UnknownCache { found: name.value.clone() }),
     }
 }
 
@@ -514,7 +408,7 @@ fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
 fn look_at_blocks(
     path: &At<PathBuf>,
     cache: CacheChoice,
-    written: &Key<String>,
+    written: &State,
 ) -> Result<Option<u32>, Mistake> {
     match (block_of(&path.value, cache), written.place()) {
         (Ok(block), _) => Ok(Some(block)),

@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paternoster::{
-    NoHierarchy, ParseIoPrioError, TunableError, UnknownHierarchy, UnknownScheduler,
-};
+use paternoster::{NoHierarchy, ParseIoPrioError, TunableError};
 use paternoster_disk::NbdUriError;
 use paternoster_model::DeviceError;
 use thiserror::Error;
@@ -72,6 +70,8 @@ pub enum Place {
     File(PathBuf),
     /// On the command line, after this option.
     Option(&'static str),
+    /// In the body of a request.
+    Body,
     /// On the command line as a whole.
     #[default]
     CommandLine,
@@ -90,6 +90,7 @@ impl fmt::Display for Place {
             Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Option(name) => f.write_str(name),
+            Self::Body => f.write_str("body"),
             Self::CommandLine => f.write_str("command line"),
         }
     }
@@ -115,31 +116,19 @@ pub enum Problem {
     /// A key that has to be there.
     #[error("missing key `{key}`")]
     Missing { key: &'static str },
-    /// A value of a type that the key does not take.
+    /// A value that the key does not take.
     #[error("{key} = {found}: {allowed} is allowed")]
-    WrongType { key: String, found: String, allowed: &'static str },
+    NotAllowed { key: String, found: String, allowed: String },
 
-    /// A number outside its range.
+    /// A tunable outside its range.
     #[error("{key} = {value}: {min} to {max}{unit} is allowed", unit = spaced(unit))]
     OutOfRange { key: &'static str, value: i64, min: i64, max: i64, unit: &'static str },
-    /// A size that cannot be read as one.
-    #[error(
-        "{key} = {found}: a number of bytes is allowed, or one in quotes with K, M, G or T \
-         (KiB, MiB, GiB, TiB) behind it, such as \"10G\""
-    )]
-    BadSize { key: &'static str, found: String },
-    /// What is no value of a limit of a group.
-    #[error("{key} = {found}: {allowed} is allowed")]
-    BadLimit { key: &'static str, found: String, allowed: &'static str },
     /// A limit of a group on a disk whose scheduler has none.
     #[error(
         "{key} of group {group:?}, which is on disk {disk:?}: its scheduler {scheduler} has no \
          caps, reservations and latency targets of groups; wfq has them"
     )]
     NoLimits { key: &'static str, group: String, disk: String, scheduler: &'static str },
-    /// A size or an offset that no file has.
-    #[error("{key} = {found}: at most {} bytes are allowed", i64::MAX)]
-    SizeTooLarge { key: &'static str, found: String },
     /// A name with characters that it may not have, or too long.
     #[error("{what} {name:?}: at most {max} bytes without control characters are allowed")]
     BadName { what: &'static str, name: String, max: usize },
@@ -150,24 +139,6 @@ pub enum Problem {
     /// A disk without a back end.
     #[error("disk {disk:?} has no path; path = FILE is needed, or backend = {BACKENDS}")]
     NoBackend { disk: String },
-    /// A kind of back end that there is not.
-    #[error("backend = {found:?}: {BACKENDS} is allowed, or none beside path")]
-    UnknownBackend { found: String },
-    /// What `plug` is not.
-    #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
-    UnknownPlug { found: String },
-    /// What `at_stop` is not.
-    #[error("at_stop = {found:?}: \"close\" or \"refuse\" is allowed")]
-    UnknownAtStop { found: String },
-    /// What `engine` is not.
-    #[error("engine = {found:?}: \"auto\", \"io_uring\" or \"threads\" is allowed")]
-    UnknownEngine { found: String },
-    /// What `cache` is not.
-    #[error("cache = {found:?}: \"direct\" or \"page\" is allowed")]
-    UnknownCache { found: String },
-    /// What `poll` is not.
-    #[error("poll = {found:?}: \"auto\", \"interrupt\", \"classic\" or \"hybrid\" is allowed")]
-    UnknownPoll { found: String },
     /// A tunable of `poll = "hybrid"` without it.
     #[error("{key} has no effect with poll = {poll:?}; it is allowed with poll = \"hybrid\"")]
     NotHybrid { key: &'static str, poll: &'static str },
@@ -214,15 +185,6 @@ pub enum Problem {
     /// One export for two disks.
     #[error("{uri} is disk {other:?} already; weights hold among the exports of one disk")]
     SameUri { uri: String, other: String },
-    /// A span of time that cannot be read as one.
-    #[error(
-        "{key} = {found:?}: a whole number with ms, s or m behind it is allowed, from {least}ms to \
-         1440m, such as \"30s\""
-    )]
-    BadSpan { key: &'static str, found: String, least: u64 },
-    /// What `after_reconnect` is not.
-    #[error("after_reconnect = {found:?}: \"doubt\" or \"trust\" is allowed")]
-    UnknownAfterReconnect { found: String },
     /// A disk file that cannot be looked at.
     #[error("disk file {path:?}: {reason}")]
     NoDiskFile { path: PathBuf, reason: io::Error },
@@ -250,12 +212,6 @@ pub enum Problem {
     /// A disk of no bytes.
     #[error("disk {disk:?} has 0 bytes; at least 1 is needed")]
     EmptyDisk { disk: String },
-    /// A name that is no scheduler's, and not `auto`.
-    #[error("{0}, {AUTO}")]
-    UnknownScheduler(UnknownScheduler),
-    /// A name that is no hierarchy's.
-    #[error(transparent)]
-    UnknownHierarchy(UnknownHierarchy),
     /// A hierarchy for a scheduler that has none to choose.
     #[error(transparent)]
     NoHierarchy(NoHierarchy),

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use paternoster::IoPrio;
-
 use super::disk::Checked;
-use super::draft::{Draft, DraftExport, check_name};
+use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
+use super::keys::{ExportKeys, Object};
 use super::mistakes::Mistakes;
-use super::size;
 use crate::borders::Placed;
 
 /// One export.
@@ -25,12 +23,8 @@ pub struct ExportConfig {
     pub size: u64,
     /// Its tenant, as an index into [`Config::groups`](super::Config::groups).
     pub group: usize,
-    /// The I/O priority of its connections; `be/4` where none was written.
-    pub io_prio: IoPrio,
-    /// Whether clients may only read.
-    pub read_only: bool,
-    /// What clients are told about it.
-    pub description: Option<String>,
+    /// What is set of it.
+    pub keys: ExportKeys,
 }
 
 impl ExportConfig {
@@ -41,9 +35,9 @@ impl ExportConfig {
 }
 
 /// Notes names that are there twice.
-pub(super) fn check_names(drafts: &[DraftExport], mistakes: &mut Mistakes) {
-    for (index, DraftExport { name, .. }) in drafts.iter().enumerate() {
-        if drafts[..index].iter().any(|other| other.name.value == name.value) {
+pub(super) fn check_names(drafts: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
+    for (index, Object { name, .. }) in drafts.iter().enumerate() {
+        if drafts[..index].iter().any(|other| other.name == *name) {
             mistakes.add(&name.place, Problem::ExportTwice { name: name.value.clone() });
         }
     }
@@ -69,7 +63,8 @@ pub(super) fn check(
             check_borders(extent, &disks[extent.disk], mistakes);
         }
         let path = members.path(index);
-        let group = groups.and_then(|groups| groups.iter().position(|g| Some(&*g.path) == path));
+        let mut groups = groups.into_iter().flatten().enumerate();
+        let group = groups.find(|(_, group)| Some(&*group.path) == path);
         exports.push(check_export(written, extent.as_ref(), group, mistakes));
         extents.extend(extent);
     }
@@ -77,42 +72,26 @@ pub(super) fn check(
 }
 
 fn check_export(
-    draft: &DraftExport,
+    draft: &Object<ExportKeys>,
     extent: Option<&Extent<'_>>,
-    group: Option<usize>,
+    group: Option<(usize, &GroupConfig)>,
     mistakes: &mut Mistakes,
 ) -> Option<ExportConfig> {
     // Of those without a group, this is told with the group.
-    let name = if draft.group.is_missing() {
-        Some(())
-    } else {
-        mistakes.note(check_name("export", &draft.name))
-    };
-    let description = draft.description.check(mistakes, |text| {
-        check_name("description", text)?;
-        Ok(text.value.clone())
-    });
-    let io_prio = draft.io_prio.check_or(IoPrio::default(), mistakes, |text| {
-        text.value.parse().or_else(|error| text.refuse(Problem::BadIoPrio(error)))
-    });
-    let read_only = draft.read_only.check_or(false, mistakes, |found| Ok(found.value));
-    name?;
-    let Extent { disk, bytes, .. } = extent?;
-    Some(ExportConfig {
-        name: draft.name.value.clone(),
-        disk: *disk,
-        offset: bytes.start,
-        size: bytes.end - bytes.start,
-        group: group?,
-        io_prio: io_prio?,
-        read_only: read_only?,
-        description: description?,
-    })
+    if !draft.states.group.is_missing() {
+        mistakes.note(check_name("export", &draft.name));
+    }
+    let (Extent { disk, bytes, .. }, (group, path)) = (extent?, group?);
+    let size = bytes.end - bytes.start;
+    let mut keys = draft.keys.clone();
+    (keys.size, keys.group) = (Some(size), Some(path.path.clone()));
+    let name = draft.name.value.clone();
+    Some(ExportConfig { name, disk: *disk, offset: bytes.start, size, group, keys })
 }
 
 /// What of a disk an export is.
 struct Extent<'a> {
-    draft: &'a DraftExport,
+    draft: &'a Object<ExportKeys>,
     /// Its index.
     disk: usize,
     /// Not empty, and all of the disk.
@@ -120,25 +99,25 @@ struct Extent<'a> {
 }
 
 fn find_extent<'a>(
-    written: &'a DraftExport,
+    written: &'a Object<ExportKeys>,
     draft: &Draft,
     disks: &[Checked],
     mistakes: &mut Mistakes,
 ) -> Option<Extent<'a>> {
-    if written.disk.is_missing() && !written.has_gaps {
+    let Object { keys, states, .. } = written;
+    if states.disk.is_missing() && !written.has_gaps {
         mistakes.add(&written.name.place, Problem::Missing { key: "disk" });
     }
-    let disk = written.disk.value().and_then(|name| {
-        let index = disks.iter().position(|disk| disk.name == name.value);
-        if index.is_none() && !draft.has_gaps && !disks.is_empty() {
-            mistakes.add(&name.place, unknown_disk(&name.value, disks));
-        }
-        index
-    });
-    let offset = written.offset.check_or(0, mistakes, |found| size::check("offset", found));
-    let size = written.size.check(mistakes, |found| size::check("size", found));
-    let (disk, offset, size) = (disk?, offset?, size?);
-    let bytes = mistakes.note(check_range(written, offset, size, &disks[disk]))??;
+    let name = keys.disk.as_ref()?;
+    let disk = disks.iter().position(|disk| disk.name == *name);
+    if disk.is_none() && !draft.has_gaps && !disks.is_empty() {
+        mistakes.note(states.disk.refuse(unknown_disk(name, disks)));
+    }
+    if states.offset.is_wrong() || states.size.is_wrong() {
+        return None;
+    }
+    let disk = disk?;
+    let bytes = mistakes.note(check_range(written, &disks[disk]))??;
     Some(Extent { draft: written, disk, bytes })
 }
 
@@ -149,13 +128,10 @@ fn unknown_disk(disk: &str, disks: &[Checked]) -> Problem {
 
 /// The bytes from `offset` on, as many as `size` says, else all. None if the disk's size is not
 /// known.
-fn check_range(
-    draft: &DraftExport,
-    offset: u64,
-    size: Option<u64>,
-    disk: &Checked,
-) -> Result<Option<Range<u64>>, Mistake> {
-    let place = draft.size.place().or(draft.offset.place()).unwrap_or(&draft.name.place);
+fn check_range(draft: &Object<ExportKeys>, disk: &Checked) -> Result<Option<Range<u64>>, Mistake> {
+    let ExportKeys { offset, size, .. } = draft.keys;
+    let (of_size, of_offset) = (draft.states.size.place(), draft.states.offset.place());
+    let place = of_size.or(of_offset).unwrap_or(&draft.name.place);
     let export = draft.name.value.clone();
     let Some(disk_size) = disk.size else {
         let is_empty = size == Some(0);
@@ -183,7 +159,7 @@ fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
     let placed =
         Placed { export: &draft.name.value, disk: &disk.name, is_file: disk.file.is_some() };
     let [begins, ends] = placed.inside_blocks(bytes, block, end_of_disk);
-    let (offset, size) = (draft.offset.place(), draft.size.place());
+    let (offset, size) = (draft.states.offset.place(), draft.states.size.place());
     for (problem, place) in [(begins, offset), (ends, size.or(offset))] {
         if let Some(problem) = problem {
             let place = place.unwrap_or(&draft.name.place);

@@ -21,13 +21,12 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{DeviceWeights, GroupLimits, Weight, Weights};
+use paternoster::{DeviceWeights, Weights};
 
-use super::bounds::{self, TenantBounds};
 use super::disk::Checked;
-use super::draft::{At, Bounds, Draft, DraftExport, DraftGroup, Key, NAME_MAX, Number, check_name};
+use super::draft::{Draft, NAME_MAX, check_name};
 use super::error::{Mistake, Problem};
-use super::limit::Limit;
+use super::keys::{At, ExportKeys, GroupKeys, Key, Keys as _, Object, ServerKeys, State};
 use super::mistakes::Mistakes;
 
 /// The most names of a path. Each level costs every decision a step, and CFQ has parts of a disk
@@ -45,51 +44,32 @@ pub struct GroupConfig {
     /// The group above, as an index into [`Config::groups`](super::Config::groups); none at the
     /// top level.
     pub parent: Option<usize>,
-    /// Its weight against its siblings on each disk.
-    pub weight: Weight,
-    /// The weight of its own exports against the groups below it.
-    pub leaf_weight: Weight,
-    /// Weights that hold on one disk instead of these, by its index in
+    /// What is set of it.
+    pub keys: GroupKeys,
+    /// Weights that hold on one disk instead of its own, by its index in
     /// [`Config::disks`](super::Config::disks).
     pub device_weights: BTreeMap<usize, DeviceWeights>,
-    /// Its caps, reservations and latency target, on each disk.
-    pub limits: GroupLimits,
-    /// What its clients may take of the server.
-    pub bounds: TenantBounds,
 }
 
 impl GroupConfig {
-    /// Makes a group at the top level, whose leaf weight is its weight.
-    pub fn new(path: impl Into<String>, weight: Weight) -> Self {
-        Self {
-            path: path.into(),
-            parent: None,
-            weight,
-            leaf_weight: weight,
-            device_weights: BTreeMap::new(),
-            limits: GroupLimits::NONE,
-            bounds: TenantBounds::default(),
-        }
-    }
-
     /// Returns whether its leaf weight is another than its weight, or the disk's own.
     pub(super) fn has_leaf_weight(&self, disk: usize) -> bool {
         let of_disk = self.device_weights.get(&disk).and_then(|weights| weights.leaf);
-        self.leaf_weight != self.weight || of_disk.is_some()
+        let Weights { weight, leaf } = self.weights();
+        leaf != weight || of_disk.is_some()
     }
 
     /// Its weights where a disk has none of its own for it.
-    pub(crate) fn weights(&self) -> Weights {
-        Weights { weight: self.weight, leaf: self.leaf_weight }
+    pub fn weights(&self) -> Weights {
+        let weight = self.keys.weight.unwrap_or_default();
+        Weights { weight, leaf: self.keys.leaf_weight.unwrap_or(weight) }
     }
 
     /// The weights that hold on a disk, by its index.
     pub fn weights_on(&self, disk: usize) -> Weights {
         let on_disk = self.device_weights.get(&disk).copied().unwrap_or_default();
-        Weights {
-            weight: on_disk.weight.unwrap_or(self.weight),
-            leaf: on_disk.leaf.unwrap_or(self.leaf_weight),
-        }
+        let Weights { weight, leaf } = self.weights();
+        Weights { weight: on_disk.weight.unwrap_or(weight), leaf: on_disk.leaf.unwrap_or(leaf) }
     }
 }
 
@@ -106,8 +86,8 @@ impl Members {
         let path = |export| mistakes.note(check_reference(export)).flatten();
         let paths: Vec<_> = draft.exports.iter().map(path).collect();
         check_default(&draft.exports, mistakes);
-        let is_known = |(export, path): (&DraftExport, &Option<String>)| {
-            path.is_some() && !(export.has_gaps && export.group.is_missing())
+        let is_known = |(export, path): (&Object<ExportKeys>, &Option<String>)| {
+            path.is_some() && !(export.has_gaps && export.states.group.is_missing())
         };
         let are_all_known = !draft.has_gaps && draft.exports.iter().zip(&paths).all(is_known);
         Self { paths, are_all_known }
@@ -128,22 +108,20 @@ impl Members {
 }
 
 /// The groups that are written, then those that exports name or make, in their order; but behind
-/// each group at once those below it.
+/// each group at once those below it. None if a path is wrong.
 pub(super) fn check(
     draft: &Draft,
     members: &Members,
     disks: &[Checked],
-    general: TenantBounds,
     mistakes: &mut Mistakes,
 ) -> Option<Vec<GroupConfig>> {
     let mut paths = Vec::new();
-    let mut is_right = true;
+    let mut are_all = true;
     for group in &draft.groups {
-        if mistakes.note(check_path(&group.path)).is_some() {
-            add(&mut paths, &group.path.value);
+        if mistakes.note(check_path(&group.name)).is_some() {
+            add(&mut paths, &group.name.value);
         } else {
-            check_weights_nowhere(group, mistakes);
-            is_right = false;
+            are_all = false;
         }
     }
     for (index, export) in draft.exports.iter().enumerate() {
@@ -151,26 +129,30 @@ pub(super) fn check(
             mistakes.note(check_weight_place(export, path, &draft.groups));
             add(&mut paths, path);
         } else {
-            export.weight.check(mistakes, |weight| check_weight("weight", weight));
-            is_right = false;
+            are_all = false;
         }
     }
     check_all_used(draft, members, mistakes);
-    let mut groups = Vec::new();
-    for path in &paths {
-        let written = draft.groups.iter().find(|group| group.path.value == *path);
-        let group = check_group(path, &paths, draft, members, mistakes);
-        let on_disks = written.map(|written| OfGroup { written, draft, members, disks });
-        let device_weights = on_disks.map(|on_disks| on_disks.device_weights(mistakes));
-        let bounds =
-            written.map_or(Some(general), |group| bounds::check_group(general, group, mistakes));
-        let limits = on_disks.map_or(Some(GroupLimits::NONE), |on_disks| on_disks.limits(mistakes));
-        is_right &= group.is_some() && bounds.is_some() && limits.is_some();
-        let device_weights = device_weights.unwrap_or_default();
-        let (bounds, limits) = (bounds.unwrap_or(general), limits.unwrap_or_default());
-        groups.extend(group.map(|group| GroupConfig { device_weights, limits, bounds, ..group }));
-    }
-    is_right.then_some(groups)
+    let groups: Vec<_> = paths
+        .iter()
+        .map(|path| {
+            let written = draft.groups.iter().find(|group| group.name.value == *path);
+            let keys = keys_of(path, written, draft, members);
+            let on_disks = written.map(|written| OfGroup { written, draft, members, disks });
+            let device_weights = on_disks.map(|on_disks| {
+                on_disks.check_limits(mistakes);
+                on_disks.device_weights(mistakes)
+            });
+            GroupConfig {
+                path: path.clone(),
+                parent: parent_of(path)
+                    .and_then(|parent| paths.iter().position(|other| other == parent)),
+                keys,
+                device_weights: device_weights.unwrap_or_default(),
+            }
+        })
+        .collect();
+    are_all.then_some(groups)
 }
 
 /// Adds a path behind all that is below its parent, which is added before. Where it is.
@@ -197,41 +179,34 @@ fn is_below(path: &str, group: &str) -> bool {
     path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn check_group(
+/// What is set of a group: by itself, by the export whose own it is, and by the server.
+fn keys_of(
     path: &str,
-    paths: &[String],
+    written: Option<&Object<GroupKeys>>,
     draft: &Draft,
     members: &Members,
-    mistakes: &mut Mistakes,
-) -> Option<GroupConfig> {
-    let written = draft.groups.iter().find(|group| group.path.value == path);
-    let is_own = |(index, export): &(usize, &DraftExport)| {
-        members.path(*index) == Some(path) && export.group.is_missing()
+) -> GroupKeys {
+    let is_own = |(index, export): &(usize, &Object<ExportKeys>)| {
+        members.path(*index) == Some(path) && export.states.group.is_missing()
     };
     let own = || draft.exports.iter().enumerate().find(is_own);
-    let of_group = written.map(|group| &group.weight).filter(|weight| !weight.is_missing());
-    let weight = of_group.or_else(|| own().map(|(_, export)| &export.weight));
-    let missing = Key::Missing;
-    let weight = weight
-        .unwrap_or(&missing)
-        .check_or(Weight::default(), mistakes, |weight| check_weight("weight", weight));
-    let leaf = written.map_or(&missing, |group| &group.leaf_weight);
-    let leaf = leaf.check(mistakes, |leaf| check_weight("leaf_weight", leaf));
-    Some(GroupConfig {
-        path: path.to_owned(),
-        parent: parent_of(path).and_then(|parent| paths.iter().position(|other| other == parent)),
-        weight: weight?,
-        leaf_weight: leaf?.unwrap_or(weight?),
-        device_weights: BTreeMap::new(),
-        limits: GroupLimits::NONE,
-        bounds: TenantBounds::default(),
-    })
+    let keys = written.map(|group| group.keys.clone()).unwrap_or_default();
+    let ServerKeys { memory, connections, .. } = draft.server.keys;
+    let weight = keys.weight.or_else(|| own().and_then(|(_, export)| export.keys.weight));
+    let weight = weight.unwrap_or_default();
+    GroupKeys {
+        weight: Some(weight),
+        leaf_weight: Some(keys.leaf_weight.unwrap_or(weight)),
+        memory: Some(keys.memory.unwrap_or(memory)),
+        connections: Some(keys.connections.unwrap_or(connections)),
+        ..keys
+    }
 }
 
 /// A group that is written, and what is needed to check its weights on disks.
 #[derive(Clone, Copy)]
 struct OfGroup<'a> {
-    written: &'a DraftGroup,
+    written: &'a Object<GroupKeys>,
     draft: &'a Draft,
     members: &'a Members,
     disks: &'a [Checked],
@@ -241,62 +216,38 @@ impl OfGroup<'_> {
     /// Those of its weights on disks that are right.
     fn device_weights(self, mistakes: &mut Mistakes) -> BTreeMap<usize, DeviceWeights> {
         let mut weights = BTreeMap::<usize, DeviceWeights>::new();
-        let DraftGroup { weight_device, leaf_weight_device, .. } = self.written;
+        let GroupKeys { weight_device, leaf_weight_device, .. } = &self.written.keys;
         for (disk, weight) in weight_device {
-            let found = mistakes.note(self.find_disk(disk)).flatten();
-            let weight = mistakes.note(check_weight("weight_device", weight));
-            if let Some(index) = found {
-                weights.entry(index).or_default().weight = weight;
+            if let Some(index) = mistakes.note(self.find_disk(disk)).flatten() {
+                weights.entry(index).or_default().weight = Some(*weight);
             }
         }
         for (disk, leaf) in leaf_weight_device {
-            let found = mistakes.note(self.find_disk(disk)).flatten();
-            let leaf = mistakes.note(check_weight("leaf_weight_device", leaf));
-            if let Some(index) = found {
-                weights.entry(index).or_default().leaf = leaf;
+            if let Some(index) = mistakes.note(self.find_disk(disk)).flatten() {
+                weights.entry(index).or_default().leaf = Some(*leaf);
             }
         }
         weights
     }
 
-    /// Its limits. A disk where it is has to have a scheduler that has such limits.
-    fn limits(self, mistakes: &mut Mistakes) -> Option<GroupLimits> {
-        let mut limits = GroupLimits::NONE;
-        let mut is_right = true;
-        for (limit, key) in Limit::ALL.into_iter().zip(&self.written.limits) {
-            let value = key.check(mistakes, |found| {
-                limit.read(&found.value).or_else(|problem| found.refuse(problem))
-            });
-            match value {
-                Some(value) => limit.set(&mut limits, value.flatten()),
-                None => is_right = false,
-            }
-            if limit.of(&limits).is_some() {
-                is_right &= mistakes.note(self.check_takes(limit, key)).is_some();
-            }
-        }
-        is_right.then_some(limits)
-    }
-
-    /// Refuses a limit where a disk of the group has a scheduler without limits.
-    fn check_takes(self, limit: Limit, key: &Key<Number>) -> Result<(), Mistake> {
-        let is_here = |name: &str| {
-            self.exports().any(|export| export.disk.value().is_some_and(|at| at.value == name))
-        };
+    /// Notes limits where a disk of the group has a scheduler without them.
+    fn check_limits(self, mistakes: &mut Mistakes) {
+        let is_here =
+            |name: &str| self.exports().any(|export| export.keys.disk.as_deref() == Some(name));
         let disks = self.disks.iter().filter(|disk| is_here(&disk.name));
-        let scheduler = |disk: &Checked| disk.config.as_ref().map(|config| config.scheduler);
         let mut without = disks.filter_map(|disk| {
-            let choice = scheduler(disk).filter(|choice| !choice.kind().has_group_limits())?;
-            Some((disk.name.clone(), choice))
+            let scheduler = disk.config.as_ref()?.scheduler;
+            let has_none = !scheduler.kind().has_group_limits();
+            has_none.then(|| (disk.name.clone(), scheduler))
         });
-        match (without.next(), key.value()) {
-            (Some((disk, scheduler)), Some(found)) => {
-                let group = self.written.path.value.clone();
-                let (key, name) = (limit.key(), scheduler.kind().name());
-                let problem = Problem::NoLimits { key, group, disk, scheduler: name };
-                found.refuse(scheduler.explain(problem))
-            }
-            _ => Ok(()),
+        let Some((disk, scheduler)) = without.next() else { return };
+        let (written, none) = (&self.written.keys, GroupKeys::default());
+        let is_set = |key: &&Key<GroupKeys>| (key.show)(written) != (key.show)(&none);
+        for key in GroupKeys::part("limits").filter(is_set) {
+            let (key, group) = (key.name, self.written.name.value.clone());
+            let (disk, name) = (disk.clone(), scheduler.kind().name());
+            let problem = Problem::NoLimits { key, group, disk, scheduler: name };
+            mistakes.note(self.written.state(key).refuse(scheduler.explain(problem)));
         }
     }
 
@@ -305,10 +256,11 @@ impl OfGroup<'_> {
     fn find_disk(self, name: &At<String>) -> Result<Option<usize>, Mistake> {
         let exists = |name: &str| self.disks.iter().any(|disk| disk.name == name);
         let is_open = !self.members.are_all_known
-            || self.exports().any(|export| export.disk.value().is_none_or(|at| !exists(&at.value)));
+            || self
+                .exports()
+                .any(|export| export.keys.disk.as_ref().is_none_or(|name| !exists(name)));
         let has_exports = |disk: &&Checked| {
-            self.exports()
-                .any(|export| export.disk.value().is_some_and(|written| written.value == disk.name))
+            self.exports().any(|export| export.keys.disk.as_ref() == Some(&disk.name))
         };
         let index = self.disks.iter().position(|disk| disk.name == name.value);
         match index.filter(|&index| has_exports(&&self.disks[index])) {
@@ -317,15 +269,15 @@ impl OfGroup<'_> {
             None => {
                 let known = self.disks.iter().filter(has_exports);
                 let known: Vec<_> = known.map(|disk| format!("{:?}", disk.name)).collect();
-                let (group, disk) = (self.written.path.value.clone(), name.value.clone());
+                let (group, disk) = (self.written.name.value.clone(), name.value.clone());
                 name.refuse(Problem::GroupNotOnDisk { group, disk, known: known.join(", ") })
             }
         }
     }
 
     /// The exports in the group or below it.
-    fn exports(&self) -> impl Iterator<Item = &DraftExport> {
-        let group = self.written.path.value.as_str();
+    fn exports(&self) -> impl Iterator<Item = &Object<ExportKeys>> {
+        let group = self.written.name.value.as_str();
         let exports = self.draft.exports.iter().enumerate();
         exports.filter_map(move |(index, export)| {
             let path = self.members.path(index)?;
@@ -335,11 +287,14 @@ impl OfGroup<'_> {
 }
 
 /// The path of an export's group; none if there is none in its place, which is told already.
-fn check_reference(export: &DraftExport) -> Result<Option<String>, Mistake> {
-    match &export.group {
-        Key::Unreadable => return Ok(None),
-        Key::Written(path) => return check_path(path).map(|()| Some(path.value.clone())),
-        Key::Missing => {}
+fn check_reference(export: &Object<ExportKeys>) -> Result<Option<String>, Mistake> {
+    match (&export.states.group, &export.keys.group) {
+        (State::Written(place), Some(path)) => {
+            let path = At { value: path.clone(), place: place.clone() };
+            return check_path(&path).map(|()| Some(path.value));
+        }
+        (State::Missing, _) => {}
+        _ => return Ok(None),
     }
     let At { value: name, place } = &export.name;
     check_name("export", &export.name)?;
@@ -354,9 +309,9 @@ fn check_reference(export: &DraftExport) -> Result<Option<String>, Mistake> {
 }
 
 /// Notes two exports that would have the default export's own group.
-fn check_default(exports: &[DraftExport], mistakes: &mut Mistakes) {
+fn check_default(exports: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
     let own = |name: &str| {
-        exports.iter().find(|export| export.name.value == name && export.group.is_missing())
+        exports.iter().find(|export| export.name.value == name && export.states.group.is_missing())
     };
     if let (Some(unnamed), Some(_)) = (own(""), own(DEFAULT)) {
         let problem = Problem::DefaultGroupTwice { name: DEFAULT, path: format!("/{DEFAULT}") };
@@ -378,37 +333,20 @@ fn check_path(path: &At<String>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The weights of a group that is nowhere, as its path is wrong.
-fn check_weights_nowhere(group: &DraftGroup, mistakes: &mut Mistakes) {
-    group.weight.check(mistakes, |weight| check_weight("weight", weight));
-    group.leaf_weight.check(mistakes, |leaf| check_weight("leaf_weight", leaf));
-    for (_, weight) in &group.weight_device {
-        mistakes.note(check_weight("weight_device", weight));
-    }
-    for (_, leaf) in &group.leaf_weight_device {
-        mistakes.note(check_weight("leaf_weight_device", leaf));
-    }
-}
-
-fn check_weight(key: &'static str, weight: &At<i64>) -> Result<Weight, Mistake> {
-    let bounds = Bounds { key, min: Weight::MIN, max: Weight::MAX, unit: "" };
-    let value = bounds.check(weight)?;
-    Ok(Weight::new(value).expect("a weight within its bounds is one"))
-}
-
 /// Returns whether an export's weight is its own group's, and the only one of that.
 fn check_weight_place(
-    export: &DraftExport,
+    export: &Object<ExportKeys>,
     path: &str,
-    written: &[DraftGroup],
+    written: &[Object<GroupKeys>],
 ) -> Result<(), Mistake> {
-    let Some(weight) = export.weight.value() else { return Ok(()) };
+    let weight = &export.states.weight;
     let group = path.to_owned();
-    if !export.group.is_missing() {
+    if !export.states.group.is_missing() {
         let export = export.name.value.clone();
         return weight.refuse(Problem::WeightBesideGroup { export, group });
     }
-    if written.iter().any(|group| group.path.value == path && !group.weight.is_missing()) {
+    let of_group = |group: &&Object<GroupKeys>| group.name.value == path;
+    if written.iter().filter(of_group).any(|group| !group.states.weight.is_missing()) {
         return weight.refuse(Problem::WeightTwice { group });
     }
     Ok(())
@@ -421,9 +359,9 @@ fn check_all_used(draft: &Draft, members: &Members, mistakes: &mut Mistakes) {
     }
     let used = members.used();
     let is_used = |group: &str| used.iter().any(|path| *path == group || is_below(path, group));
-    let is_path = |group: &&DraftGroup| check_path(&group.path).is_ok();
-    let unused = draft.groups.iter().filter(|group| !is_used(&group.path.value)).filter(is_path);
-    for DraftGroup { path, .. } in unused {
+    let is_path = |group: &&Object<GroupKeys>| check_path(&group.name).is_ok();
+    let unused = draft.groups.iter().filter(|group| !is_used(&group.name.value)).filter(is_path);
+    for Object { name: path, .. } in unused {
         let used: Vec<_> = used.iter().map(|path| format!("{path:?}")).collect();
         let (group, used) = (path.value.clone(), used.join(", "));
         mistakes.add(&path.place, Problem::UnusedGroup { path: group, used });

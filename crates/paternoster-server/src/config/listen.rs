@@ -14,8 +14,9 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::draft::{At, Draft, DraftListen, Key, NO_PATH, Number};
+use super::draft::Draft;
 use super::error::{Mistake, Place, Problem};
+use super::keys::{At, ListenKeys, ListenStates, NO_PATH, Object, State};
 use super::machine;
 use super::mistakes::Mistakes;
 use crate::ctl;
@@ -91,8 +92,6 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-const MODE_MAX: u32 = 0o777;
-
 /// The sockets of clients, as far as they are right, and whether that is all of them.
 pub(super) struct Checked {
     sockets: Vec<(Listen, Place)>,
@@ -102,26 +101,26 @@ pub(super) struct Checked {
 /// The sockets of clients.
 pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Checked {
     let mut checked = Checked { sockets: Vec::new(), are_all: true };
-    let by_default = draft.unix.is_missing() && draft.tcp.is_missing() && draft.listen.is_empty();
-    let of_whole = DraftListen {
-        place: draft.whole.clone(),
-        unix: if by_default { unwritten(draft, Listen::DEFAULT_UNIX) } else { draft.unix.clone() },
-        unix_mode: draft.unix_mode.clone(),
-        tcp: draft.tcp.clone(),
-        ..DraftListen::default()
-    };
-    checked.add(&of_whole, draft, mistakes);
+    let mut whole =
+        Object::<ListenKeys>::new(At { value: String::new(), place: draft.whole.clone() });
+    let (keys, states) = (&draft.server.keys, &draft.server.states);
+    (whole.keys.unix, whole.states.unix) = (keys.unix.clone(), states.unix.clone());
+    (whole.keys.unix_mode, whole.states.unix_mode) = (keys.unix_mode, states.unix_mode.clone());
+    (whole.keys.tcp, whole.states.tcp) = (keys.tcp, states.tcp.clone());
+    if states.unix.is_missing() && states.tcp.is_missing() && draft.listen.is_empty() {
+        whole.keys.unix = Some(Listen::DEFAULT_UNIX.into());
+        whole.states.unix = State::Written(draft.whole.clone());
+    }
+    checked.add(&whole, draft, mistakes);
     for listen in &draft.listen {
-        match (&listen.unix, &listen.tcp) {
-            (Key::Missing, Key::Missing) if !listen.has_gaps => {
-                mistakes.add(&listen.place, Problem::NoListenAddress);
-                checked.are_all = false;
-            }
-            (Key::Written(_), Key::Written(tcp)) => {
-                mistakes.add(&tcp.place, Problem::TwoListenAddresses);
-                checked.are_all = false;
-            }
-            _ => {}
+        let ListenStates { unix, tcp, .. } = &listen.states;
+        if unix.is_missing() && tcp.is_missing() && !listen.has_gaps {
+            mistakes.add(&listen.name.place, Problem::NoListenAddress);
+            checked.are_all = false;
+        }
+        if let (State::Written(_), State::Written(place)) = (unix, tcp) {
+            mistakes.add(place, Problem::TwoListenAddresses);
+            checked.are_all = false;
         }
         checked.add(listen, draft, mistakes);
     }
@@ -130,22 +129,26 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Checked {
 
 impl Checked {
     /// Adds the sockets that are written there, each if it is right and its own.
-    fn add(&mut self, written: &DraftListen, draft: &Draft, mistakes: &mut Mistakes) {
-        let exports = written.exports.check(mistakes, |names| check_offered(names, draft));
-        let unix = written.unix.check(mistakes, check_socket);
-        let mode = written.unix_mode.check_or(Listen::DEFAULT_MODE, mistakes, |mode| {
-            if written.unix.is_missing() {
-                return mode.refuse(Problem::ModeWithoutSocket);
-            }
-            check_mode(mode)
+    fn add(&mut self, listen: &Object<ListenKeys>, draft: &Draft, mistakes: &mut Mistakes) {
+        let Object { keys, states, .. } = listen;
+        let before = mistakes.count();
+        let exports = keys.exports.as_ref().map(|names| {
+            mistakes.note(check_offered(names, states.exports.place(), draft)).unwrap_or_default()
         });
-        let tcp = written.tcp.check(mistakes, check_address);
-        self.are_all &= exports.is_some() && unix.is_some() && mode.is_some() && tcp.is_some();
-        let Some(exports) = exports else { return };
-        let unix = unix.flatten().zip(mode);
-        let unix = unix.map(|(path, mode)| ListenAddress::Unix { path, mode });
-        let tcp = tcp.flatten().map(ListenAddress::Tcp);
-        for (address, place) in [(unix, written.unix.place()), (tcp, written.tcp.place())] {
+        if states.unix.is_missing() {
+            mistakes.note(states.unix_mode.refuse(Problem::ModeWithoutSocket));
+        }
+        let unix = keys.unix.as_ref().zip(states.unix.place()).and_then(|(path, place)| {
+            let path = At { value: path.clone(), place: place.clone() };
+            mistakes.note(check_socket(&path))
+        });
+        let is_wrong = |state: &State| state.is_wrong();
+        let ListenStates { unix: of_unix, unix_mode, tcp, exports: offered } = states;
+        let any_wrong = [of_unix, unix_mode, tcp, offered].into_iter().any(is_wrong);
+        self.are_all &= mistakes.count() == before && !any_wrong;
+        let unix = unix.map(|path| ListenAddress::Unix { path, mode: keys.unix_mode });
+        let tcp = keys.tcp.map(ListenAddress::Tcp);
+        for (address, place) in [(unix, states.unix.place()), (tcp, states.tcp.place())] {
             let (Some(address), Some(place)) = (address, place) else { continue };
             if self.sockets.iter().any(|(other, _)| other.address.is_that_of(&address)) {
                 mistakes.add(place, Problem::ListenTwice { address: address.to_string() });
@@ -167,25 +170,17 @@ impl Checked {
     }
 
     /// The control socket, which is none of these; [`ctl::default_path`] if none was written.
-    #[expect(clippy::option_option, reason = "one is whether it is right, one whether it is there")]
-    pub(super) fn check_ctl(
-        &self,
-        draft: &Draft,
-        mistakes: &mut Mistakes,
-    ) -> Option<Option<PathBuf>> {
-        match &draft.ctl {
-            Key::Unreadable => None,
-            Key::Written(At { value: None, .. }) => Some(None),
-            Key::Written(At { value: Some(path), place }) => {
-                let path = At { value: path.clone(), place: place.clone() };
-                mistakes.note(self.check_apart(&path, check_socket)).map(Some)
-            }
-            Key::Missing if ctl::default_path().as_os_str() == NO_PATH => Some(None),
-            Key::Missing => {
-                let path = At { value: ctl::default_path(), place: draft.whole.clone() };
-                mistakes.note(self.check_apart(&path, check_default_socket)).map(Some)
-            }
+    pub(super) fn check_ctl(&self, draft: &Draft, mistakes: &mut Mistakes) -> Option<PathBuf> {
+        let (path, place, check): (_, _, fn(&At<PathBuf>) -> _) = match &draft.server.states.ctl {
+            State::Wrong => return None,
+            State::Written(place) => (draft.server.keys.ctl.clone()?, place, check_socket),
+            State::Missing => (ctl::default_path(), &draft.whole, check_default_socket),
+        };
+        if path.as_os_str() == NO_PATH {
+            return None;
         }
+        let path = At { value: path, place: place.clone() };
+        mistakes.note(self.check_apart(&path, check))
     }
 
     /// A socket that is none of these.
@@ -202,21 +197,14 @@ impl Checked {
         Ok(checked)
     }
 
-    /// The address of metrics, which is none of these.
-    #[expect(clippy::option_option, reason = "one is whether it is right, one whether it is there")]
-    pub(super) fn check_metrics(
-        &self,
-        draft: &Draft,
-        mistakes: &mut Mistakes,
-    ) -> Option<Option<SocketAddr>> {
-        draft.metrics.check(mistakes, |text| {
-            let address = check_address(text)?;
-            let own = ListenAddress::Tcp(address);
-            if self.sockets.iter().any(|(listen, _)| listen.address.is_that_of(&own)) {
-                return text.refuse(Problem::SameAddress { address });
-            }
-            Ok(address)
-        })
+    /// Refuses an address of metrics that is one of these.
+    pub(super) fn check_metrics(&self, draft: &Draft) -> Result<(), Mistake> {
+        let Some(address) = draft.server.keys.metrics else { return Ok(()) };
+        let own = ListenAddress::Tcp(address);
+        if self.sockets.iter().any(|(listen, _)| listen.address.is_that_of(&own)) {
+            return draft.server.states.metrics.refuse(Problem::SameAddress { address });
+        }
+        Ok(())
     }
 
     /// Those that are right.
@@ -224,20 +212,24 @@ impl Checked {
         self.sockets.iter().map(|(listen, _)| listen)
     }
 
-    /// All of them, if they are right.
-    pub(super) fn into_sockets(self) -> Option<Vec<Listen>> {
-        self.are_all.then(|| self.sockets.into_iter().map(|(listen, _)| listen).collect())
+    /// The same, for good.
+    pub(super) fn into_sockets(self) -> Vec<Listen> {
+        self.sockets.into_iter().map(|(listen, _)| listen).collect()
     }
 }
 
 /// The exports of these names, as indices in their order.
-fn check_offered(names: &At<Vec<At<String>>>, draft: &Draft) -> Result<Vec<usize>, Mistake> {
-    if names.value.is_empty() {
-        return names.refuse(Problem::OffersNothing);
+fn check_offered(
+    names: &[At<String>],
+    place: Option<&Place>,
+    draft: &Draft,
+) -> Result<Vec<usize>, Mistake> {
+    if let (true, Some(place)) = (names.is_empty(), place) {
+        return Err(place.mistake(Problem::OffersNothing));
     }
     let mut exports = Vec::new();
-    for name in &names.value {
-        let found = draft.exports.iter().position(|export| export.name.value == name.value);
+    for name in names {
+        let found = draft.exports.iter().position(|export| export.name == *name);
         match found {
             Some(export) if exports.contains(&export) => {
                 return name.refuse(Problem::OfferedTwice { export: name.value.clone() });
@@ -253,11 +245,6 @@ fn check_offered(names: &At<Vec<At<String>>>, draft: &Draft) -> Result<Vec<usize
         }
     }
     Ok(exports)
-}
-
-/// The path of a socket that is there unwritten.
-fn unwritten(draft: &Draft, path: &str) -> Key<PathBuf> {
-    Key::Written(At { value: path.into(), place: draft.whole.clone() })
 }
 
 fn check_socket(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {
@@ -297,26 +284,6 @@ fn too_long_for_clients(path: &Path, absolute: &Path) -> Option<String> {
             path.display()
         )
     })
-}
-
-fn check_address(text: &At<String>) -> Result<SocketAddr, Mistake> {
-    text.value.parse().or_else(|_| text.refuse(Problem::BadAddress { found: text.value.clone() }))
-}
-
-fn check_mode(mode: &At<Number>) -> Result<u32, Mistake> {
-    let (bits, found) = match &mode.value {
-        Number::Plain(value) => (u32::try_from(*value).ok(), value.to_string()),
-        Number::Text(text) => (parse_octal(text), format!("{text:?}")),
-    };
-    match bits.filter(|&bits| bits <= MODE_MAX) {
-        Some(bits) => Ok(bits),
-        None => mode.refuse(Problem::BadMode { found }),
-    }
-}
-
-fn parse_octal(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("0o").unwrap_or(text);
-    if digits.starts_with('+') { None } else { u32::from_str_radix(digits, 8).ok() }
 }
 
 #[cfg(test)]

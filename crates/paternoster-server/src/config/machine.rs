@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::disk::{BackendConfig, Checked};
-use super::draft::{At, Draft};
+use super::draft::Draft;
 use super::error::{Mistake, Problem};
+use super::keys::At;
 use super::mistakes::Mistakes;
 
 /// Returns whether a unix socket can be made at this path.
@@ -71,7 +72,7 @@ pub(super) fn check_memory(draft: &Draft, disks: &[Checked], mistakes: &mut Mist
         };
         let did_fit = needs <= has;
         needs = needs.saturating_add(size);
-        if let Some(place) = written.size.place().filter(|_| did_fit && needs > has) {
+        if let Some(place) = written.states.size.place().filter(|_| did_fit && needs > has) {
             let disk = disk.name.clone();
             mistakes.add(place, Problem::TooMuchMemory { disk, needs, has });
         }

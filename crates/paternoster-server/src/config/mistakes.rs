@@ -7,7 +7,7 @@ use super::error::{ConfigError, Mistake, Place, Problem};
 
 /// Those found up to now.
 #[derive(Debug, Default)]
-pub(super) struct Mistakes {
+pub(crate) struct Mistakes {
     found: Vec<Mistake>,
 }
 
@@ -17,8 +17,20 @@ impl Mistakes {
         checked.map_err(|mistake| self.found.push(mistake)).ok()
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     pub(super) fn add(&mut self, place: &Place, problem: Problem) {
         self.found.push(place.mistake(problem));
+    }
+
+    /// What they are without their places, if there are some.
+    pub(super) fn problems(self) -> Result<(), String> {
+        let problems: Vec<_> =
+            self.found.iter().map(|mistake| mistake.problem.to_string()).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
     }
 
     /// What has been made of the configuration, where nothing is wrong.
@@ -29,7 +41,7 @@ impl Mistakes {
         // What is missing as a whole comes last.
         self.found.sort_by_key(|mistake| match mistake.place {
             Place::Line { line, .. } => line,
-            Place::File(_) | Place::Option(_) | Place::CommandLine => usize::MAX,
+            Place::File(_) | Place::Option(_) | Place::Body | Place::CommandLine => usize::MAX,
         });
         Err(ConfigError::Mistakes(self.found))
     }

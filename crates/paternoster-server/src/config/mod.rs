@@ -7,65 +7,61 @@
 //! exports, and notices read how images begin.
 //!
 //! ```text
-//!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
-//!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks, with scheduler.rs
-//!   --disk … ─▶ options.rs ────────┘                       ├─ group.rs    groups and weights
-//!                                                          └─ export.rs   exports
-//!                                                 with the help of machine.rs and nbd.rs
+//!   FILE.toml ─▶ keys/written.rs ─┐                      ┌─ listen.rs   sockets
+//!                                 ├─▶ draft.rs ─▶ check ─┼─ disk.rs     disks, with scheduler.rs
+//!   --disk … ──▶ options.rs ──────┘      ▲               ├─ group.rs    groups and weights
+//!                                        │               └─ export.rs   exports
+//!                               keys/: a row each key        with machine.rs and nbd.rs
 //! ```
 //!
-//! A new key is a line in file.rs, one in draft.rs, and its check.
+//! A new key is a row in a table of `keys/`, and what makes use of it. What keys mean beside one
+//! another is checked in the file of their object.
 //!
 //! Relative paths in a file are relative to the file's directory, those on the command line and the
 //! default sockets to the current directory.
 
-mod at_stop;
-mod bounds;
 mod container;
 mod devices;
 mod difference;
 mod disk;
 mod draft;
-mod engine;
 mod error;
 mod export;
-mod file;
 mod group;
 mod keys;
-mod limit;
 mod listen;
 mod machine;
 mod mistakes;
 mod nbd;
 mod options;
 mod polling;
+mod reference;
 mod scheduler;
-mod size;
-mod threads;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use paternoster::{Nanos, Weight};
+use paternoster::Weight;
 
-pub use at_stop::AtStop;
-pub use bounds::TenantBounds;
 pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
 pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
-pub(crate) use draft::Number;
-pub use engine::EngineChoice;
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
-pub(crate) use limit::Limit;
+pub(crate) use keys::kinds::shown_span;
+pub use keys::{
+    About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
+    SchedulerWord, ServerKeys,
+};
+pub(crate) use keys::{DEPTH_MAX, Key, Keys, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
 pub use options::Options;
-pub use polling::{Hybrid, HybridTunable, Polling};
-pub(crate) use scheduler::AUTO;
+pub(crate) use polling::of_hybrid;
+pub use polling::{PollMode, Polling};
+pub use reference::{TableInfo, help, reference, schema};
 pub use scheduler::SchedulerChoice;
 
 use disk::Beside;
@@ -81,8 +77,6 @@ pub struct Config {
     /// Where the control socket is: [`default_path`](crate::ctl::default_path) if nothing was
     /// written. None is none.
     pub ctl: Option<PathBuf>,
-    /// A TCP address of its own for `GET /metrics`; port 0 is any free one.
-    pub metrics: Option<SocketAddr>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,
     /// The groups: those written, then those that exports name or make, each behind its parent and
@@ -90,16 +84,8 @@ pub struct Config {
     pub groups: Vec<GroupConfig>,
     /// The exports, in the order in which they were written; at least one.
     pub exports: Vec<ExportConfig>,
-    /// How long a client may hold memory and make no progress while others of its tenant wait for
-    /// that memory: `payload_timeout`, in seconds.
-    pub payload_timeout: Nanos,
-    /// Connection threads of the server: `threads`. With one the owner of each disk serves its
-    /// clients itself.
-    pub threads: usize,
-    /// By what operations are carried out: `engine`.
-    pub engine: EngineChoice,
-    /// What becomes of requests that wait when the server is stopped: `at_stop`.
-    pub at_stop: AtStop,
+    /// What is set of the server.
+    pub keys: ServerKeys,
 }
 
 /// The largest file that is read, in bytes: room for a hundred thousand exports.
@@ -119,9 +105,6 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 impl Config {
-    /// The payload timeout where none was written: 30 s.
-    pub const PAYLOAD_TIMEOUT: Nanos = bounds::DEFAULT_PAYLOAD_TIMEOUT;
-
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         Self::from_file_with(path, &[])
@@ -142,7 +125,7 @@ impl Config {
     fn from_file_with(path: &Path, served: &[DiskConfig]) -> Result<Self, ConfigError> {
         let bytes = read_bounded(path)?;
         let mut mistakes = Mistakes::default();
-        match file::decode(&bytes, path, &mut mistakes) {
+        match keys::written::decode(&bytes, path, &mut mistakes) {
             Some(text) => Self::from_toml_beside(text, path, served),
             None => mistakes.end(None),
         }
@@ -154,7 +137,7 @@ impl Config {
         served: &[DiskConfig],
     ) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
-        match file::read(text, path, &mut mistakes) {
+        match Draft::of_file(text, path, &mut mistakes) {
             Some(draft) => draft.check(served, mistakes),
             None => mistakes.end(None),
         }
@@ -168,7 +151,8 @@ impl Config {
 
     /// Returns how many threads serve clients beside the owners of disks.
     pub(crate) fn connection_threads(&self) -> usize {
-        if self.threads > 1 { self.threads } else { 0 }
+        let threads = usize::try_from(self.keys.threads).expect("there are few");
+        if threads > 1 { threads } else { 0 }
     }
 
     /// Returns a group and those above it, as indices into [`Config::groups`].
@@ -217,13 +201,13 @@ impl Config {
             | BackendConfig::Device { .. }
             | BackendConfig::Nbd { .. } => None,
         });
-        let unplugged = self.disks.iter().filter(|disk| !disk.plug && self.threads == 1);
+        let unplugged = self.disks.iter().filter(|disk| !disk.keys.plug && self.keys.threads == 1);
         let unplugged = unplugged.map(|disk| {
             let name = &disk.name;
             format!("disk {name:?}: plug has no effect with threads = 1, where nothing is plugged")
         });
         let unpolled = self.disks.iter().filter(|disk| {
-            let polls = matches!(disk.poll, Polling::Classic | Polling::Hybrid(_));
+            let polls = matches!(disk.keys.polling.poll, PollMode::Classic | PollMode::Hybrid);
             polls && matches!(disk.backend, BackendConfig::Memory { .. })
         });
         let unpolled = unpolled.map(|disk| {
@@ -231,7 +215,7 @@ impl Config {
                 "disk {:?}: poll = {:?} has no effect on a memory disk, whose requests take no \
                  time",
                 disk.name,
-                disk.poll.name()
+                disk.keys.polling.poll.name()
             )
         });
         // Each sentence once, not for each of its disks.
@@ -246,36 +230,26 @@ impl Draft {
     fn check(&self, served: &[DiskConfig], mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
-        let metrics = sockets.check_metrics(self, &mut mistakes);
+        mistakes.note(sockets.check_metrics(self));
         sockets.check_reached(self, &mut mistakes);
         let disks = disk::check(self, Beside { served, sockets: &sockets }, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
         let members = Members::of(self, &mut mistakes);
-        let bounds = bounds::check(self, &mut mistakes);
-        let payload_timeout = bounds::check_payload_timeout(self, &mut mistakes);
-        let threads = threads::check(self, &mut mistakes);
-        let engine = engine::check(self, &mut mistakes);
-        let at_stop = at_stop::check(self, &mut mistakes);
-        let general = bounds.unwrap_or_default();
-        let groups = group::check(self, &members, &disks, general, &mut mistakes);
+        let groups = group::check(self, &members, &disks, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
         let disks: Option<_> = disks.into_iter().map(|checked| checked.config).collect();
-        let config = || {
-            bounds?;
-            Some(Config {
-                listen: sockets.into_sockets()?,
-                ctl: ctl?,
-                metrics: metrics?,
-                disks: disks?,
-                groups: groups?,
-                exports: exports?,
-                payload_timeout: payload_timeout?,
-                threads: threads?,
-                engine: engine?,
-                at_stop: at_stop?,
-            })
-        };
-        mistakes.end(config())
+        let keys = self.server.keys.clone();
+        let listen = sockets.into_sockets();
+        let made = disks.zip(groups).zip(exports);
+        let made = made.map(|((disks, groups), exports)| Config {
+            listen,
+            ctl,
+            disks,
+            groups,
+            exports,
+            keys,
+        });
+        mistakes.end(made)
     }
 }

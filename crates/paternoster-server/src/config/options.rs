@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::draft::{At, Draft, DraftDisk, DraftExport, Key, NO_PATH, Number};
+use super::draft::Draft;
 use super::error::{Mistake, Place, Problem};
+use super::keys::written::{Form, Written};
+use super::keys::{At, DiskKeys, ExportKeys, Keys, Object, ServerKeys, State};
 use super::mistakes::Mistakes;
 
 /// The options of the command line, in place of a file.
@@ -40,31 +42,39 @@ const DISK: &str = "disk0";
 
 impl Options {
     pub(super) fn draft(&self, mistakes: &mut Mistakes) -> Draft {
-        let tunables: Vec<_> = self.set.iter().map(|text| mistakes.note(read_set(text))).collect();
-        let exports: Vec<_> =
-            self.exports.iter().map(|text| mistakes.note(read_export(text))).collect();
-        let disk = DraftDisk {
-            name: at("--disk", DISK.to_owned()),
-            path: Key::Written(at("--disk", self.disk.clone())),
-            scheduler: key("--scheduler", self.scheduler.clone()),
-            depth: key("--depth", self.depth),
-            cache: key("--cache", self.cache.clone()),
-            tunables: tunables.into_iter().flatten().collect(),
-            ..DraftDisk::default()
-        };
-        let ctl =
-            self.ctl.clone().map(|path| Some(path).filter(|path| path.as_os_str() != NO_PATH));
+        let mut server = Object::<ServerKeys>::default();
+        let mut disk = Object::<DiskKeys>::new(at("--disk", DISK.to_owned()));
+        let text = |text: &Option<String>| text.clone().map(Form::Text);
+        let number = |number: Option<i64>| number.map(Form::Whole);
+        for (option, key, form) in [
+            ("--scheduler", "scheduler", text(&self.scheduler)),
+            ("--depth", "depth", number(self.depth)),
+            ("--cache", "cache", text(&self.cache)),
+        ] {
+            set(&mut disk, option, key, form, mistakes);
+        }
+        for (option, key, form) in [
+            ("--tcp", "tcp", text(&self.tcp)),
+            ("--metrics", "metrics", text(&self.metrics)),
+            ("--threads", "threads", number(self.threads)),
+            ("--engine", "engine", text(&self.engine)),
+        ] {
+            set(&mut server, option, key, form, mistakes);
+        }
+        // A path need not be UTF-8.
+        (disk.keys.path, disk.states.path) = path("--disk", Some(&self.disk));
+        (server.keys.unix, server.states.unix) = path("--unix", self.unix.as_ref());
+        (server.keys.ctl, server.states.ctl) = path("--ctl", self.ctl.as_ref());
+        let tunables = self.set.iter().filter_map(|text| mistakes.note(read_set(text)));
+        disk.keys.tunables = tunables.collect();
+        let exports = self.exports.iter().filter_map(|text| read_export(text, mistakes));
+        let exports: Vec<_> = exports.collect();
         Draft {
             whole: Place::CommandLine,
-            has_gaps: exports.iter().any(Option::is_none),
-            unix: key("--unix", self.unix.clone()),
-            tcp: key("--tcp", self.tcp.clone()),
-            ctl: key("--ctl", ctl),
-            metrics: key("--metrics", self.metrics.clone()),
-            threads: key("--threads", self.threads),
-            engine: key("--engine", self.engine.clone()),
+            has_gaps: exports.len() < self.exports.len(),
+            server,
             disks: vec![disk],
-            exports: exports.into_iter().flatten().collect(),
+            exports,
             ..Draft::default()
         }
     }
@@ -74,8 +84,21 @@ fn at<T>(option: &'static str, value: T) -> At<T> {
     At { value, place: Place::Option(option) }
 }
 
-fn key<T>(option: &'static str, value: Option<T>) -> Key<T> {
-    value.map_or(Key::Missing, |value| Key::Written(at(option, value)))
+fn set<O: Keys>(
+    object: &mut Object<O>,
+    option: &'static str,
+    key: &str,
+    form: Option<Form>,
+    mistakes: &mut Mistakes,
+) {
+    if let Some(form) = form {
+        object.set(key, &Written::option(option, form), mistakes).expect("the key is a row");
+    }
+}
+
+fn path(option: &'static str, path: Option<&PathBuf>) -> (Option<PathBuf>, State) {
+    let state = path.map_or(State::Missing, |_| State::Written(Place::Option(option)));
+    (path.cloned(), state)
 }
 
 fn read_set(text: &str) -> Result<(At<String>, At<i64>), Mistake> {
@@ -87,38 +110,26 @@ fn read_set(text: &str) -> Result<(At<String>, At<i64>), Mistake> {
     Ok((at("--set", name.to_owned()), at("--set", value)))
 }
 
-fn read_export(text: &str) -> Result<DraftExport, Mistake> {
+/// An export, unless its text is wrong.
+fn read_export(text: &str, mistakes: &mut Mistakes) -> Option<Object<ExportKeys>> {
     let mut parts = text.split(',');
-    let name = parts.next().unwrap_or_default();
-    let mut export = DraftExport {
-        name: at("--export", name.to_owned()),
-        disk: Key::Written(at("--disk", DISK.to_owned())),
-        ..DraftExport::default()
-    };
+    let name = at("--export", parts.next().unwrap_or_default().to_owned());
+    let mut export = Object::<ExportKeys>::new(name);
+    export.keys.disk = Some(DISK.to_owned());
+    export.states.disk = State::Written(Place::Option("--disk"));
     for part in parts {
-        if read_part(part, &mut export).is_none() {
+        let written = match part.split_once('=') {
+            Some(("weight", text)) => text.parse().ok().map(|value| ("weight", Form::Whole(value))),
+            Some((key @ ("offset" | "size"), text)) => Some((key, Form::Text(text.to_owned()))),
+            None if part == "read-only" => Some(("read_only", Form::Flag(true))),
+            _ => None,
+        };
+        let Some((key, form)) = written.filter(|(key, _)| export.state(key).is_missing()) else {
             let (option, found) = (text.to_owned(), part.to_owned());
-            return export.name.refuse(Problem::BadExportOption { option, found });
-        }
+            mistakes.add(&export.name.place, Problem::BadExportOption { option, found });
+            return None;
+        };
+        set(&mut export, "--export", key, Some(form), mistakes);
     }
-    Ok(export)
-}
-
-/// Takes one part behind the name; none if it is unknown or there already.
-fn read_part(part: &str, export: &mut DraftExport) -> Option<()> {
-    let bytes = |text: &str| Number::Text(text.to_owned());
-    match part.split_once('=') {
-        Some(("weight", text)) => set(&mut export.weight, text.parse().ok()?),
-        Some(("offset", text)) => set(&mut export.offset, bytes(text)),
-        Some(("size", text)) => set(&mut export.size, bytes(text)),
-        None if part == "read-only" => set(&mut export.read_only, true),
-        _ => None,
-    }
-}
-
-/// None if there is a value already.
-fn set<T>(key: &mut Key<T>, value: T) -> Option<()> {
-    let was_missing = key.is_missing();
-    *key = Key::Written(at("--export", value));
-    was_missing.then_some(())
+    Some(export)
 }

@@ -4,13 +4,14 @@
 use paternoster::Nanos;
 use paternoster::poll::{AutoTunables, OfMean, PollPolicy, Ppm};
 
-use super::draft::{At, DraftDisk};
-use super::error::{Mistake, Problem};
+use super::error::Problem;
+use super::keys::kinds::words;
+use super::keys::{DiskKeys, Key, Keys as _, Object};
 use super::mistakes::Mistakes;
 
 /// How the thread of a disk waits for its device and its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Polling {
+pub enum PollMode {
     /// It finds out: see [`PollPolicy::Auto`]. It looks for clients' commands too.
     #[default]
     Auto,
@@ -19,43 +20,11 @@ pub enum Polling {
     /// It looks again and again while something is in the device.
     Classic,
     /// It sleeps for a time first.
-    Hybrid(Hybrid),
+    Hybrid,
 }
 
-/// For how long it sleeps first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hybrid {
-    /// `io_poll_delay`, in µs: 0 is a part of the mean, -1 is not at all.
-    pub delay: i64,
-    /// `io_poll_part`: which part, in percent. Linux has half of it.
-    pub part: u8,
-    /// `io_poll_hyb_use_min`: where the delay is 0, no less than the least.
-    pub use_min: bool,
-    /// `io_poll_hyb_adjust`: and then that much less, or not at all.
-    pub adjust: Nanos,
-}
-
-/// As Linux: half of the mean.
-impl Default for Hybrid {
-    fn default() -> Self {
-        Self { delay: 0, part: 50, use_min: false, adjust: Nanos::ZERO }
-    }
-}
-
-impl Polling {
-    /// All names.
-    pub const NAMES: [&str; 4] = ["auto", "interrupt", "classic", "hybrid"];
-
-    /// The one of that name, with the tunables that it has unless they are set.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "auto" => Some(Self::Auto),
-            "interrupt" => Some(Self::Interrupt),
-            "classic" => Some(Self::Classic),
-            "hybrid" => Some(Self::Hybrid(Hybrid::default())),
-            _ => None,
-        }
-    }
+impl PollMode {
+    const ALL: [Self; 4] = [Self::Auto, Self::Interrupt, Self::Classic, Self::Hybrid];
 
     /// Its name in configurations and statistics.
     pub const fn name(self) -> &'static str {
@@ -63,21 +32,66 @@ impl Polling {
             Self::Auto => "auto",
             Self::Interrupt => "interrupt",
             Self::Classic => "classic",
-            Self::Hybrid(_) => "hybrid",
+            Self::Hybrid => "hybrid",
         }
+    }
+}
+
+words!(PollMode);
+
+/// The mode and what `hybrid` goes by. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// In what way the thread waits.
+    pub poll: PollMode,
+    /// How long it sleeps first, in µs: 0 is a part of the mean, -1 is not at all.
+    pub io_poll_delay: i64,
+    /// Which part, in percent. Linux has half of it.
+    pub io_poll_part: u8,
+    /// Where the delay is 0, 1 is to sleep no less than the least.
+    pub io_poll_hyb_use_min: u8,
+    /// And then that much less, in ns, or not at all.
+    pub io_poll_hyb_adjust: u32,
+}
+
+/// As Linux: half of the mean, where it is `hybrid`.
+impl Default for Polling {
+    fn default() -> Self {
+        Self {
+            poll: PollMode::Auto,
+            io_poll_delay: 0,
+            io_poll_part: 50,
+            io_poll_hyb_use_min: 0,
+            io_poll_hyb_adjust: 0,
+        }
+    }
+}
+
+impl From<PollMode> for Polling {
+    fn from(poll: PollMode) -> Self {
+        Self { poll, ..Self::default() }
+    }
+}
+
+impl Polling {
+    /// The mode's name.
+    pub const fn name(self) -> &'static str {
+        self.poll.name()
     }
 
     /// The policy of the core.
     pub fn policy(self) -> PollPolicy {
-        match self {
-            Self::Auto => PollPolicy::Auto(AutoTunables::DEFAULT),
-            Self::Interrupt => PollPolicy::Interrupt,
-            Self::Classic => PollPolicy::Classic,
-            Self::Hybrid(Hybrid { delay, part, use_min, adjust }) => {
-                let policy = PollPolicy::hybrid(delay, use_min, adjust);
+        match self.poll {
+            PollMode::Auto => PollPolicy::Auto(AutoTunables::DEFAULT),
+            PollMode::Interrupt => PollPolicy::Interrupt,
+            PollMode::Classic => PollPolicy::Classic,
+            PollMode::Hybrid => {
+                let adjust = Nanos::new(self.io_poll_hyb_adjust.into());
+                let use_min = self.io_poll_hyb_use_min == 1;
+                let policy = PollPolicy::hybrid(self.io_poll_delay, use_min, adjust);
                 match policy.expect("the delay is within its range") {
                     PollPolicy::OfMean(of_mean) => {
-                        let part = Ppm(u32::from(part) * 10_000);
+                        let part = Ppm(u32::from(self.io_poll_part) * 10_000);
                         PollPolicy::OfMean(OfMean { part, ..of_mean })
                     }
                     other => other,
@@ -86,121 +100,27 @@ impl Polling {
         }
     }
 
-    /// Its tunables and their values; only `hybrid` has some.
-    pub fn tunables(self) -> impl Iterator<Item = (HybridTunable, i64)> {
-        let hybrid = match self {
-            Self::Hybrid(hybrid) => Some(hybrid),
-            _ => None,
-        };
-        let values = move |hybrid: Hybrid| HybridTunable::ALL.map(|it| (it, it.of(hybrid)));
-        hybrid.map(values).into_iter().flatten()
+    /// What is in force of it: only `hybrid` has tunables.
+    #[must_use]
+    pub fn in_force(self) -> Self {
+        if self.poll == PollMode::Hybrid { self } else { self.poll.into() }
     }
 }
 
-/// A tunable of `hybrid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HybridTunable {
-    /// [`Hybrid::delay`].
-    Delay,
-    /// [`Hybrid::part`].
-    Part,
-    /// [`Hybrid::use_min`].
-    UseMin,
-    /// [`Hybrid::adjust`].
-    Adjust,
+/// The keys that `hybrid` has.
+pub(crate) fn of_hybrid() -> impl Iterator<Item = &'static Key<DiskKeys>> {
+    DiskKeys::part("polling").filter(|key| key.name != "poll")
 }
 
-impl HybridTunable {
-    /// All, in the order of their making.
-    pub const ALL: [Self; 4] = [Self::Delay, Self::Part, Self::UseMin, Self::Adjust];
-
-    /// Its name, in Linux and in configurations; Linux has no `io_poll_part`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Delay => "io_poll_delay",
-            Self::Part => "io_poll_part",
-            Self::UseMin => "io_poll_hyb_use_min",
-            Self::Adjust => "io_poll_hyb_adjust",
-        }
+/// Refuses tunables of `hybrid` without it, as far as the mode is known.
+pub(super) fn check(draft: &Object<DiskKeys>, mistakes: &mut Mistakes) {
+    let poll = draft.keys.polling.poll;
+    if draft.states.poll.is_wrong() || poll == PollMode::Hybrid {
+        return;
     }
-
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tunable| tunable.name() == name)
-    }
-
-    /// The least and the greatest value, and the unit.
-    pub const fn range(self) -> (i64, i64, &'static str) {
-        match self {
-            Self::Delay => (-1, 4_294_967, "µs"),
-            Self::Part => (1, 100, "%"),
-            Self::UseMin => (0, 1, ""),
-            Self::Adjust => (0, 4_294_967_295, "ns"),
-        }
-    }
-
-    /// Its value.
-    pub fn of(self, hybrid: Hybrid) -> i64 {
-        match self {
-            Self::Delay => hybrid.delay,
-            Self::Part => hybrid.part.into(),
-            Self::UseMin => hybrid.use_min.into(),
-            Self::Adjust => i64::try_from(hybrid.adjust.as_nanos()).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// Sets it, if the value is within its range.
-    pub fn set(self, hybrid: &mut Hybrid, value: i64) -> Option<()> {
-        let (min, max, _) = self.range();
-        if !(min..=max).contains(&value) {
-            return None;
-        }
-        match self {
-            Self::Delay => hybrid.delay = value,
-            Self::Part => hybrid.part = u8::try_from(value).ok()?,
-            Self::UseMin => hybrid.use_min = value == 1,
-            Self::Adjust => hybrid.adjust = Nanos::new(value.unsigned_abs()),
-        }
-        Some(())
-    }
-}
-
-/// What a disk's keys say. None if one of them is wrong.
-pub(super) fn check(draft: &DraftDisk, mistakes: &mut Mistakes) -> Option<Polling> {
-    let polling = draft.poll.check_or(Polling::default(), mistakes, check_name);
-    let mut values = [None; HybridTunable::ALL.len()];
-    for (index, (tunable, key)) in HybridTunable::ALL.into_iter().zip(&draft.hybrid).enumerate() {
-        values[index] = key.check(mistakes, |found| check_value(tunable, polling, found))?;
-    }
-    let polling = polling?;
-    let Polling::Hybrid(mut hybrid) = polling else { return Some(polling) };
-    for (tunable, value) in HybridTunable::ALL.into_iter().zip(values) {
-        if let Some(value) = value {
-            tunable.set(&mut hybrid, value).expect("it was checked");
-        }
-    }
-    Some(Polling::Hybrid(hybrid))
-}
-
-fn check_name(found: &At<String>) -> Result<Polling, Mistake> {
-    let refuse = || found.refuse(Problem::UnknownPoll { found: found.value.clone() });
-    Polling::named(&found.value).map_or_else(refuse, Ok)
-}
-
-/// The value, if it is within its range and `poll` says that it means something.
-fn check_value(
-    tunable: HybridTunable,
-    polling: Option<Polling>,
-    found: &At<i64>,
-) -> Result<i64, Mistake> {
-    let key = tunable.name();
-    if let Some(polling) = polling.filter(|polling| !matches!(polling, Polling::Hybrid(_))) {
-        return found.refuse(Problem::NotHybrid { key, poll: polling.name() });
-    }
-    let (min, max, unit) = tunable.range();
-    match tunable.set(&mut Hybrid::default(), found.value) {
-        Some(()) => Ok(found.value),
-        None => found.refuse(Problem::OutOfRange { key, value: found.value, min, max, unit }),
+    for key in of_hybrid() {
+        let problem = Problem::NotHybrid { key: key.name, poll: poll.name() };
+        mistakes.note(draft.state(key.name).refuse(problem));
     }
 }
 
@@ -218,7 +138,7 @@ mod tests {
             "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n{lines}\n[exports.e]\ndisk = \"d\"\n"
         );
         let config = Config::from_toml(&toml, Path::new("c.toml"));
-        config.map(|config| config.disks[0].poll).map_err(|error| error.to_string())
+        config.map(|config| config.disks[0].keys.polling).map_err(|error| error.to_string())
     }
 
     #[test]

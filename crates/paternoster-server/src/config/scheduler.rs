@@ -13,7 +13,10 @@
 
 use paternoster::SchedulerKind;
 
-use super::error::Problem;
+use super::error::{Mistake, Problem};
+use super::keys::At;
+use super::mistakes::Mistakes;
+use crate::depth;
 
 /// What is written to have the server choose.
 pub(crate) const AUTO: &str = "auto";
@@ -62,6 +65,33 @@ impl SchedulerChoice {
             Some(because) => Problem::UnderAuto { problem: Box::new(problem), because },
             None => problem,
         }
+    }
+}
+
+impl SchedulerChoice {
+    /// Notes what is wrong with tunables under this scheduler.
+    pub(super) fn check_tunables(self, written: &[(At<String>, At<i64>)], mistakes: &mut Mistakes) {
+        for (index, (name, value)) in written.iter().enumerate() {
+            let is_twice = written[..index].iter().any(|(other, _)| other == name);
+            let checked = self.check_tunable(name, value);
+            if is_twice && checked.is_ok() {
+                mistakes.add(&name.place, Problem::TunableTwice { name: name.value.clone() });
+            }
+            mistakes.note(checked);
+        }
+    }
+
+    fn check_tunable(self, name: &At<String>, value: &At<i64>) -> Result<(), Mistake> {
+        if depth::is_tunable(self.kind(), &name.value) {
+            return name.refuse(Problem::DepthAsTunable);
+        }
+        let info = depth::other_tunable(self.kind(), &name.value)
+            .or_else(|error| name.refuse(self.explain(Problem::UnknownTunable(error))))?;
+        if info.accepts(value.value).is_err() {
+            let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;
+            return value.refuse(Problem::OutOfRange { key, value: value.value, min, max, unit });
+        }
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 use super::{Connections, DiskLabel, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::{AtStop, Config, Polling};
+use crate::config::{AtStop, Config, PollMode};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
@@ -111,7 +111,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         name: "d".to_owned(),
         backend: "memory",
         auto: false,
-        poll: Polling::Interrupt,
+        poll: PollMode::Interrupt.into(),
         plug: true,
         modelled_ops: None,
         devices: None,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner, Served};
-use crate::config::{AtStop, Polling};
+use crate::config::{AtStop, PollMode};
 use crate::messages::OwnerHandle;
 use crate::recording::Sink;
 
@@ -75,7 +75,7 @@ impl Faulty {
             name: "d".to_owned(),
             backend: "faulty",
             auto: false,
-            poll: Polling::Interrupt,
+            poll: PollMode::Interrupt.into(),
             plug: true,
             modelled_ops: None,
             devices: None,

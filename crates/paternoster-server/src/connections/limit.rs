@@ -1,7 +1,8 @@
 //! Caps, reservations and latency targets that change while their groups are served.
 
 use super::{Connections, DiskOwner};
-use crate::ctl::{LimitError, LimitsInForce, limits_by_key};
+use crate::config::limits_in_numbers;
+use crate::ctl::{LimitError, LimitsInForce};
 use crate::messages::NewGroupLimits;
 
 impl Connections {
@@ -23,7 +24,7 @@ impl Connections {
             elevator.set_group_limits(now, id, limits);
             limits
         });
-        let (disk, limits) = (self.label.name.clone(), limits_by_key(&limits));
+        let (disk, limits) = (self.label.name.clone(), limits_in_numbers(&limits));
         Some(Ok(LimitsInForce { disk, limits }))
     }
 }

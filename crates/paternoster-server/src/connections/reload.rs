@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::settings::switch;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
-use crate::config::{Hybrid, Limit, Polling};
+use crate::config::{DiskConfig, DiskKeys, GroupKeys, Keys as _, PollMode, Polling};
 use crate::ctl::Change;
 use crate::depth::{self, Depth};
 use crate::messages::{FileDisk, FileGroup};
@@ -64,7 +64,7 @@ impl Connections {
 
     fn plan(&self, owner: &DiskOwner, file: &FileDisk) -> Plan {
         let mut plan = Plan::default();
-        self.plan_settings(owner, file, &mut plan);
+        self.plan_settings(owner, &file.disk, &mut plan);
         for group in &file.groups {
             self.plan_weights(owner, group, &mut plan);
             self.plan_limits(owner, group, &mut plan);
@@ -72,7 +72,7 @@ impl Connections {
         plan
     }
 
-    fn plan_settings(&self, owner: &DiskOwner, file: &FileDisk, plan: &mut Plan) {
+    fn plan_settings(&self, owner: &DiskOwner, file: &DiskConfig, plan: &mut Plan) {
         let elevator = owner.engine().elevator();
         let mut note = |what: &str, from: Value, to: Value| {
             let place = format!("disk {:?}", self.label.name);
@@ -89,22 +89,23 @@ impl Connections {
             plan.auto = Some(new);
         }
         let has_hierarchy = wanted.check_hierarchy().is_ok();
-        let new = has_hierarchy.then(|| file.hierarchy.unwrap_or_default());
+        let new = has_hierarchy.then(|| file.keys.hierarchy.unwrap_or_default());
         // Another scheduler would have the one that was set last.
         let old = elevator.hierarchy();
         if let Some(new) = new.filter(|&new| old != Some(new)) {
-            if plan.scheduler.is_none() || file.hierarchy.is_some() {
+            if plan.scheduler.is_none() || file.keys.hierarchy.is_some() {
                 note("hierarchy", old.map(Hierarchy::name).into(), new.name().into());
             }
             plan.hierarchy = Some(new);
         }
         let busy = owner.backend().capabilities().depth;
-        let (old, new) = (Depth::in_force(elevator), Depth::configured(wanted, file.depth, busy));
+        let (old, new) =
+            (Depth::in_force(elevator), Depth::configured(wanted, file.keys.depth, busy));
         if old != new {
             note("depth", old.into(), new.into());
-            plan.bound = Some(depth::bound(wanted, file.depth, busy));
+            plan.bound = Some(depth::bound(wanted, file.keys.depth, busy));
         }
-        let (old, new) = (self.label.poll, file.poll);
+        let (old, new) = (self.label.poll, file.keys.polling);
         if old != new {
             plan.polling = Some(new);
             note_polling(old, new, &mut note);
@@ -155,12 +156,13 @@ impl Connections {
             return;
         }
         plan.limits.push((id, file.limits));
-        for limit in Limit::ALL {
-            let (old, new) = (limit.of(in_force), limit.of(&file.limits));
-            if old != new {
+        let keys = |limits| GroupKeys { limits, ..GroupKeys::default() };
+        let (old, new) = (keys(*in_force), keys(file.limits));
+        for key in GroupKeys::part("limits") {
+            let (from, to) = ((key.show)(&old), (key.show)(&new));
+            if from != to {
                 let place = format!("group {:?}", file.path);
-                let [from, to] = [old, new].map(|value| value.map(u64::from).into());
-                plan.changes.push(Change { place, what: limit.key().to_owned(), from, to });
+                plan.changes.push(Change { place, what: key.name.to_owned(), from, to });
             }
         }
     }
@@ -169,23 +171,20 @@ impl Connections {
 /// Notes the name if that is another one, and the tunables of a new `hybrid` that are others than
 /// they were, or than they are unless they are set.
 fn note_polling(old: Polling, new: Polling, note: &mut impl FnMut(&str, Value, Value)) {
-    if old.name() != new.name() {
-        note("poll", old.name().into(), new.name().into());
-    }
-    let before: Vec<_> = match old {
-        Polling::Hybrid(_) => old.tunables().collect(),
-        _ => Polling::Hybrid(Hybrid::default()).tunables().collect(),
-    };
-    for ((tunable, to), (_, from)) in new.tunables().zip(before) {
-        if from != to {
-            note(tunable.name(), from.into(), to.into());
+    let keys = |polling| DiskKeys { polling, ..DiskKeys::default() };
+    let (old, new) = (keys(old), keys(new));
+    for key in DiskKeys::part("polling") {
+        let (from, to) = ((key.show)(&old), (key.show)(&new));
+        let is_in_force = key.name == "poll" || new.polling.poll == PollMode::Hybrid;
+        if is_in_force && from != to {
+            note(key.name, from, to);
         }
     }
 }
 
 /// The tunables that the file sets, with that of the depth.
-fn set_in_file(file: &FileDisk) -> Vec<(String, i64)> {
-    depth::with_tunable(file.scheduler.kind(), file.depth, &file.tunables)
+fn set_in_file(file: &DiskConfig) -> Vec<(String, i64)> {
+    depth::with_tunable(file.scheduler.kind(), file.keys.depth, &file.tunables())
 }
 
 /// A value of a tunable, as a word where it has words.
@@ -203,7 +202,7 @@ fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
 }
 
 /// An elevator of its own with the scheduler and the tunables that the file wants for the disk.
-fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Scheduler> {
+fn as_in_file(elevator: &Elevator<Scheduler>, file: &DiskConfig) -> Elevator<Scheduler> {
     let scheduler = Scheduler::new(file.scheduler.kind(), Sink::default());
     let (device, now) = (*elevator.device(), Instant::START);
     let mut wanted = match elevator.medium() {
@@ -215,16 +214,16 @@ fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Sched
 }
 
 /// Returns whether the file sets the tunable, by either name.
-fn is_written(file: &FileDisk, name: &str) -> bool {
+fn is_written(file: &DiskConfig, name: &str) -> bool {
     let coarse = name.strip_suffix("_us").unwrap_or(name);
-    file.tunables.iter().any(|(written, _)| written == name || written == coarse)
+    file.tunables().iter().any(|(written, _)| written == name || written == coarse)
 }
 
 fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
     owner.administer(|elevator, now| {
         // First, for a new scheduler to get these at once.
         if plan.resets_tunables {
-            elevator.reset_tunables(now, &set_in_file(file));
+            elevator.reset_tunables(now, &set_in_file(&file.disk));
         }
         if let Some(kind) = plan.scheduler {
             switch(elevator, now, kind);

@@ -1,10 +1,12 @@
 //! What is set of the disk, and changes of it while clients are served.
 
+use std::collections::BTreeMap;
+
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Administration, Instant, SchedulerKind};
 
 use super::{Connections, DiskOwner, Scheduler};
-use crate::config::Polling;
+use crate::config::{DiskKeys, PollMode, Polling, of_hybrid};
 use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
 use crate::depth::{self, Depth};
 
@@ -23,10 +25,8 @@ impl Connections {
             depth: elevator.device().queue_depth,
             depth_learned: Depth::in_force(elevator) == Depth::Learned,
             plug: Some(self.label.plug),
-            poll: self.label.poll.name().to_owned(),
-            hybrid: (self.label.poll.tunables())
-                .map(|(tunable, value)| (tunable.name().to_owned(), value))
-                .collect(),
+            poll: self.label.poll.poll.name().to_owned(),
+            hybrid: hybrid_in_force(self.label.poll),
             tunables: tunables
                 .filter(|info| info.name != depth::TUNABLE)
                 .map(|info| (info.name.to_owned(), value(info.name)))
@@ -62,6 +62,15 @@ impl Connections {
         owner.set_polling(polling.policy());
         self.label.poll = polling;
     }
+}
+
+/// The tunables of `hybrid`, if it is that.
+fn hybrid_in_force(polling: Polling) -> BTreeMap<String, i64> {
+    let keys = DiskKeys { polling, ..DiskKeys::default() };
+    let of_hybrid = of_hybrid().filter(|_| polling.poll == PollMode::Hybrid);
+    let values =
+        of_hybrid.filter_map(|key| Some((key.name.to_owned(), (key.show)(&keys).as_i64()?)));
+    values.collect()
 }
 
 /// Switches to another scheduler, which goes on with the accounts and the recording of the one

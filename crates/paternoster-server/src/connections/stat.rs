@@ -8,7 +8,8 @@ use paternoster_disk::Granules;
 
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce;
-use crate::ctl::{SettingsInForce, limits_by_key};
+use crate::config::limits_in_numbers;
+use crate::ctl::SettingsInForce;
 use crate::depth::Depth;
 use crate::stat::{
     CacheStat, Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, PollStat,
@@ -148,7 +149,7 @@ impl Connections {
                 weight: group.weight().value(),
                 leaf_weight: group.leaf_weight().value(),
                 weights: group.into(),
-                limits: limits_by_key(group.limits()),
+                limits: limits_in_numbers(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 time: TimeStat::of(times),

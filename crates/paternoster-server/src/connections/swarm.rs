@@ -28,7 +28,7 @@ use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::{AtStop, Config, Polling};
+use crate::config::{AtStop, Config, PollMode};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
@@ -123,7 +123,7 @@ impl Disk {
             name: "d".to_owned(),
             backend: "memory",
             auto: false,
-            poll: Polling::Interrupt,
+            poll: PollMode::Interrupt.into(),
             plug: true,
             modelled_ops: None,
             devices: None,

@@ -10,7 +10,7 @@
 //! file again.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::fmt;
 
 use axum::http::StatusCode;
 use paternoster::GroupLimits;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::WeightError;
-use crate::config::{Limit, Number};
+use crate::config::{GroupKeys, Key, Keys as _};
 use crate::stat::Stat;
 
 /// What is asked for.
@@ -41,44 +41,42 @@ impl LimitChange {
         if self.set.is_empty() {
             return Err(LimitError::NothingSet);
         }
-        let limits = self.set.iter().map(|(key, value)| {
-            let limit = Limit::of_key(key).ok_or_else(|| {
-                let known = Limit::ALL.map(Limit::key).join(", ");
-                LimitError::UnknownLimit { key: key.clone(), known }
+        let limits = self.set.iter().map(|(name, value)| {
+            let key = GroupKeys::part("limits").find(|key| key.name == name).ok_or_else(|| {
+                let known = GroupKeys::part("limits").map(|key| key.name);
+                let known = known.collect::<Vec<_>>().join(", ");
+                LimitError::UnknownLimit { key: name.clone(), known }
             })?;
-            let number = match (value.as_i64(), value.as_str()) {
-                (Some(value), _) => Number::Plain(value),
-                (None, Some(text)) => Number::Text(text.to_owned()),
-                // More than the file can say.
-                (None, None) if value.is_u64() => Number::Text(value.to_string()),
-                (None, None) => {
-                    let problem = limit.refuse(value.to_string());
-                    return Err(LimitError::BadLimit(problem.to_string()));
-                }
-            };
-            let value = limit.read(&number);
-            Ok((limit, value.map_err(|problem| LimitError::BadLimit(problem.to_string()))?))
+            key.read_one(&mut GroupKeys::default(), value).map_err(LimitError::BadLimit)?;
+            Ok((key, value.clone()))
         });
         limits.collect::<Result<_, _>>().map(NewLimits)
     }
 }
 
 /// Limits as they are to be, checked; those that are not named stay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewLimits(Vec<(Limit, Option<NonZeroU64>)>);
+#[derive(Clone)]
+pub(crate) struct NewLimits(Vec<(&'static Key<GroupKeys>, Value)>);
 
 impl NewLimits {
     /// The limits of a group with these.
-    pub(crate) fn over(&self, mut limits: GroupLimits) -> GroupLimits {
-        for &(limit, value) in &self.0 {
-            limit.set(&mut limits, value);
+    pub(crate) fn over(&self, limits: GroupLimits) -> GroupLimits {
+        let mut keys = GroupKeys { limits, ..GroupKeys::default() };
+        for (key, value) in &self.0 {
+            key.read_one(&mut keys, value).expect("it was checked");
         }
-        limits
+        keys.limits
     }
 
     /// Whether all of it is to have no limit.
     pub(crate) fn only_removes(&self) -> bool {
-        self.0.iter().all(|(_, value)| value.is_none())
+        self.over(GroupLimits::NONE) == GroupLimits::NONE
+    }
+}
+
+impl fmt::Debug for NewLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().map(|(key, value)| (key.name, value))).finish()
     }
 }
 
@@ -108,12 +106,6 @@ pub struct LimitsInForce {
     /// The limits that there are, by their keys: so many a second, and `latency_target` in
     /// microseconds.
     pub limits: BTreeMap<String, u64>,
-}
-
-/// Returns the limits that there are, by their keys.
-pub(crate) fn by_key(limits: &GroupLimits) -> BTreeMap<String, u64> {
-    let value = |limit: Limit| Some((limit.key().to_owned(), limit.of(limits)?.get()));
-    Limit::ALL.into_iter().filter_map(value).collect()
 }
 
 /// Why limits stay as they are.
@@ -160,9 +152,12 @@ impl LimitError {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use serde_json::json;
 
     use super::*;
+    use crate::config::limits_in_numbers;
 
     fn checked(set: Value) -> Result<NewLimits, String> {
         let set = serde_json::from_value(set).expect("an object");
@@ -181,7 +176,10 @@ mod tests {
         };
         let after = new.expect("right").over(before);
         let expected = [("rbps", 2), ("riops", 1000), ("wbps", 1 << 20)];
-        assert_eq!(by_key(&after), expected.map(|(key, value)| (key.to_owned(), value)).into());
+        assert_eq!(
+            limits_in_numbers(&after),
+            expected.map(|(key, value)| (key.to_owned(), value)).into()
+        );
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub use client::{
     CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, follow_trace, reload,
     set_limits, set_weight,
 };
+pub(crate) use limit::NewLimits;
 pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
-pub(crate) use limit::{NewLimits, by_key as limits_by_key};
 pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};

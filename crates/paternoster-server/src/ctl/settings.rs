@@ -19,16 +19,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::StatusCode;
-use paternoster::{
-    Hierarchy, NoHierarchy, SchedulerKind, TunableInfo, UnknownHierarchy, UnknownScheduler,
-};
+use paternoster::{Hierarchy, NoHierarchy, SchedulerKind, TunableInfo};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::trace::UnknownDisk;
-use crate::config::{AUTO, DiskConfig, HybridTunable, Polling, SchedulerChoice};
+use crate::config::{
+    DEPTH_MAX, DiskKeys, Key, Keys as _, PollMode, Polling, SchedulerChoice, SchedulerWord,
+    of_hybrid,
+};
 use crate::depth::{self, Depth};
 use crate::stat::Stat;
 
@@ -90,45 +91,68 @@ impl NewSettings {
         polling_before: Polling,
     ) -> Result<CheckedSettings, SettingError> {
         let Self(settings) = self;
+        if settings.is_empty() {
+            return Err(SettingError::Nothing);
+        }
         for (index, (name, _)) in settings.iter().enumerate() {
             if settings[..index].iter().any(|(earlier, _)| earlier == name) {
                 return Err(SettingError::Twice { name: name.clone() });
             }
         }
-        let polling = polling_of(settings, polling_before)?;
-        let mut checked = CheckedSettings { polling, ..CheckedSettings::default() };
-        let named = settings.iter().find(|(name, _)| name == SCHEDULER);
-        let named = named.map(|(_, value)| scheduler(value, rotational)).transpose()?;
-        let wanted = named.map_or(current, SchedulerChoice::kind);
-        checked.scheduler = Some(wanted).filter(|&wanted| wanted != current);
-        checked.auto = named.map(SchedulerChoice::is_auto);
+        // The keys first: which scheduler is to be in force says what the others may be.
+        let mut wanted = DiskKeys { polling: polling_before, ..DiskKeys::default() };
+        let is_set = |key: &str| settings.iter().any(|(name, _)| name == key);
+        for (name, value) in settings {
+            let Some(key) = DiskKeys::key(name) else { continue };
+            if !key.live {
+                return Err(SettingError::NeedsRestart { name: name.clone() });
+            }
+            // That may be learned here, which the file does not say.
+            if name != DEPTH {
+                key.read_one(&mut wanted, value).map_err(SettingError::Refused)?;
+            }
+        }
+        let choice = match wanted.scheduler {
+            SchedulerWord::Auto => SchedulerChoice::Auto { rotational },
+            SchedulerWord::Named(kind) => SchedulerChoice::Named(kind),
+        };
+        let named = is_set(SCHEDULER).then_some(choice);
+        let kind = named.map_or(current, SchedulerChoice::kind);
         let because = named.and_then(SchedulerChoice::because);
         let explain = |error| SettingError::explained(error, because.as_deref());
+        let mut checked = CheckedSettings {
+            scheduler: Some(kind).filter(|&kind| kind != current),
+            auto: named.map(SchedulerChoice::is_auto),
+            polling: polling_of(settings, wanted.polling)?,
+            ..CheckedSettings::default()
+        };
         for (name, value) in settings {
             match name.as_str() {
-                SCHEDULER | POLL => {}
-                DEPTH => checked.depth = Some(depth(wanted, value)?),
+                DEPTH => checked.depth = Some(depth(kind, value)?),
                 HIERARCHY | USE_HIERARCHY => {
                     let refuse = |error| SettingError::NoHierarchy { name: name.clone(), error };
-                    wanted.check_hierarchy().map_err(refuse).map_err(explain)?;
-                    let hierarchy =
-                        if name == HIERARCHY { hierarchy(value)? } else { use_hierarchy(value)? };
-                    if checked.hierarchy.replace(hierarchy).is_some() {
+                    kind.check_hierarchy().map_err(refuse).map_err(explain)?;
+                    let used = || use_hierarchy(value).map(Some);
+                    let hierarchy = if name == HIERARCHY { wanted.hierarchy } else { used()? };
+                    if checked.hierarchy.is_some() {
                         return Err(SettingError::Twice { name: HIERARCHY.to_owned() });
+                    }
+                    checked.hierarchy = hierarchy;
+                }
+                TUNABLES => {
+                    for (name, value) in &wanted.tunables {
+                        let (name, value) = (&name.value, value.value.into());
+                        let tunable = tunable(kind, wanted.polling, name, &value);
+                        checked.tunables.push(tunable.map_err(explain)?);
                     }
                 }
                 IO_POLL => return Err(SettingError::IoPoll),
-                PLUG => return Err(SettingError::Plug),
-                _ if HybridTunable::named(name).is_some() => {}
+                _ if DiskKeys::key(name).is_some() => {}
                 _ => {
-                    let polling = checked.polling.unwrap_or(polling_before);
-                    let tunable = tunable(wanted, polling, name, value).map_err(explain)?;
+                    let tunable = tunable(kind, wanted.polling, name, value).map_err(explain)?;
                     checked.tunables.push(tunable);
                 }
             }
-        }
-        if settings.is_empty() {
-            return Err(SettingError::Nothing);
         }
         Ok(checked)
     }
@@ -139,63 +163,25 @@ const HIERARCHY: &str = "hierarchy";
 /// The file of the patch set that the hierarchies `flat` and `entities` are of.
 const USE_HIERARCHY: &str = "use_hierarchy";
 const DEPTH: &str = "depth";
-const POLL: &str = "poll";
-/// Linux's file for it, which `ctl get` answers.
+const TUNABLES: &str = "tunables";
+/// Linux's file for whether completions are polled for, which `ctl get` answers.
 const IO_POLL: &str = "io_poll";
-const PLUG: &str = "plug";
 
-fn scheduler(value: &Value, rotational: bool) -> Result<SchedulerChoice, SettingError> {
-    let name = text(value);
-    if name == AUTO {
-        return Ok(SchedulerChoice::Auto { rotational });
-    }
-    name.parse().map(SchedulerChoice::Named).map_err(SettingError::UnknownScheduler)
-}
-
-/// How the thread is to wait that waits so now, if that is set. Tunables that are not set stay as
-/// they are, or have their defaults where `hybrid` is new.
+/// How the thread is to wait, if that is set. Tunables that are not set stay as they are, or have
+/// their defaults where `hybrid` is new.
 fn polling_of(
     settings: &[(String, Value)],
-    current: Polling,
+    wanted: Polling,
 ) -> Result<Option<Polling>, SettingError> {
-    let named = settings.iter().find(|(name, _)| name == POLL);
-    let named = named.map(|(_, value)| polling(value, current)).transpose()?;
-    let mut wanted = named.unwrap_or(current);
-    let mut is_set = named.is_some();
-    for (name, value) in settings {
-        let Some(tunable) = HybridTunable::named(name) else { continue };
-        let Polling::Hybrid(hybrid) = &mut wanted else {
-            return Err(SettingError::NotHybrid { name: name.clone(), poll: wanted.name() });
-        };
-        let set = value.as_i64().and_then(|value| tunable.set(hybrid, value));
-        set.ok_or_else(|| {
-            let (min, max, unit) = tunable.range();
-            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-            SettingError::BadValue {
-                name: name.clone(),
-                found: value.to_string(),
-                allowed: format!("{min} to {max}{unit}"),
-            }
-        })?;
-        is_set = true;
+    let mut is_set = settings.iter().any(|(name, _)| name == "poll");
+    for key in of_hybrid() {
+        let is_this_set = settings.iter().any(|(name, _)| name == key.name);
+        if is_this_set && wanted.poll != PollMode::Hybrid {
+            return Err(SettingError::NotHybrid { name: key.name, poll: wanted.poll.name() });
+        }
+        is_set |= is_this_set;
     }
-    Ok(Some(wanted).filter(|_| is_set))
-}
-
-fn polling(value: &Value, current: Polling) -> Result<Polling, SettingError> {
-    let name = text(value);
-    if name == current.name() {
-        return Ok(current);
-    }
-    Polling::named(&name).ok_or_else(|| SettingError::BadValue {
-        name: POLL.to_owned(),
-        found: value.to_string(),
-        allowed: Polling::NAMES.join(", "),
-    })
-}
-
-fn hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
-    text(value).parse().map_err(SettingError::UnknownHierarchy)
+    Ok(Some(wanted.in_force()).filter(|_| is_set))
 }
 
 fn use_hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
@@ -210,23 +196,18 @@ fn use_hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
     }
 }
 
-/// The text, or what was written in its place.
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 fn depth(scheduler: SchedulerKind, value: &Value) -> Result<Depth, SettingError> {
     let may_learn = depth::learns(scheduler);
     if may_learn && value == depth::LEARNED {
         return Ok(Depth::Learned);
     }
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    let within = number.filter(|number| (1..=DiskConfig::DEPTH_MAX).contains(number));
+    let within = number.filter(|number| (1..=DEPTH_MAX).contains(number));
     let or_learned = if may_learn { ", or learned," } else { "" };
     within.map(Depth::Fixed).ok_or_else(|| SettingError::BadValue {
         name: DEPTH.to_owned(),
         found: value.to_string(),
-        allowed: format!("1 to {} requests{or_learned}", DiskConfig::DEPTH_MAX),
+        allowed: format!("1 to {DEPTH_MAX} requests{or_learned}"),
     })
 }
 
@@ -238,12 +219,17 @@ fn tunable(
     value: &Value,
 ) -> Result<(&'static str, i64), SettingError> {
     let info = depth::other_tunable(scheduler, name).map_err(|_| {
-        let tunables = depth::other_tunables(scheduler).map(|info| info.name);
         let has_hierarchy = scheduler.check_hierarchy().is_ok();
-        let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
-        let known = [SCHEDULER, DEPTH, POLL].into_iter().chain(hierarchy.into_iter().flatten());
-        let hybrid = polling.tunables().map(|(tunable, _)| tunable.name());
-        let known = known.chain(hybrid).chain(tunables).collect::<Vec<_>>().join(", ");
+        let is_hybrid = polling.poll == PollMode::Hybrid;
+        let can_be_set = |key: &&Key<DiskKeys>| match key.name {
+            HIERARCHY => has_hierarchy,
+            TUNABLES => false,
+            _ => key.live && (is_hybrid || of_hybrid().all(|other| other.name != key.name)),
+        };
+        let keys = DiskKeys::KEYS.iter().filter(can_be_set).map(|key| key.name);
+        let tunables = depth::other_tunables(scheduler).map(|info| info.name);
+        let known = keys.chain(has_hierarchy.then_some(USE_HIERARCHY)).chain(tunables);
+        let known = known.collect::<Vec<_>>().join(", ");
         SettingError::Unknown { name: name.to_owned(), scheduler, known }
     })?;
     let TunableInfo { name, unit, words, .. } = *info;
@@ -335,27 +321,24 @@ pub enum SettingError {
     /// A name that cannot be set under the scheduler.
     #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
     Unknown { name: String, scheduler: SchedulerKind, known: String },
-    /// A scheduler that there is not.
-    #[error("scheduler: {0}, {AUTO}")]
-    UnknownScheduler(UnknownScheduler),
+    /// A value that a key does not take.
+    #[error("{0}")]
+    Refused(String),
     /// Something that the scheduler does not have which `auto` takes.
     #[error("{error}; scheduler={because}")]
     UnderAuto { error: Box<Self>, because: String },
-    /// A hierarchy that there is not.
-    #[error(transparent)]
-    UnknownHierarchy(UnknownHierarchy),
     /// A hierarchy for a scheduler that has none to choose.
     #[error("{name}: {error}")]
     NoHierarchy { name: String, error: NoHierarchy },
     /// A tunable of `poll=hybrid` without it.
     #[error("{name} has no effect with poll={poll}; it is allowed with poll=hybrid")]
-    NotHybrid { name: String, poll: &'static str },
+    NotHybrid { name: &'static str, poll: &'static str },
     /// Linux's name for whether completions are polled for.
     #[error("io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1")]
     IoPoll,
-    /// Whether connection threads plug, which they ask when they start.
-    #[error("plug is set in the file, below the disk, and changes with a restart")]
-    Plug,
+    /// A key that is read at the start.
+    #[error("{name} is set in the file, below the disk, and changes with a restart")]
+    NeedsRestart { name: String },
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
@@ -383,12 +366,11 @@ impl SettingError {
             Self::Nothing
             | Self::Twice { .. }
             | Self::Unknown { .. }
-            | Self::UnknownScheduler(_)
-            | Self::UnknownHierarchy(_)
+            | Self::Refused(_)
             | Self::NoHierarchy { .. }
             | Self::NotHybrid { .. }
             | Self::IoPoll
-            | Self::Plug
+            | Self::NeedsRestart { .. }
             | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
         }
     }
@@ -396,14 +378,13 @@ impl SettingError {
 
 #[cfg(test)]
 mod tests {
-    use paternoster::Nanos;
-
     use super::*;
-    use crate::config::Hybrid;
 
     fn checked(json: &str) -> Result<CheckedSettings, String> {
         let settings: NewSettings = serde_json::from_str(json).expect("an object");
-        settings.check(SchedulerKind::Cfq, true, Polling::Auto).map_err(|error| error.to_string())
+        settings
+            .check(SchedulerKind::Cfq, true, Polling::default())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -453,18 +434,17 @@ mod tests {
     #[test]
     fn tunables_of_hybrid_polling_are_set_with_it_or_where_it_is() {
         let polling = |json| checked(json).map(|checked| checked.polling);
-        let adjust = Nanos::new(2000);
-        let hybrid = Polling::Hybrid(Hybrid { use_min: true, adjust, ..Hybrid::default() });
+        let hybrid =
+            Polling { io_poll_hyb_use_min: 1, io_poll_hyb_adjust: 2000, ..PollMode::Hybrid.into() };
         let all =
             polling(r#"{"io_poll_hyb_use_min": 1, "poll": "hybrid", "io_poll_hyb_adjust": 2000}"#);
         assert_eq!(all, Ok(Some(hybrid)));
-        assert_eq!(polling(r#"{"poll": "classic"}"#), Ok(Some(Polling::Classic)));
+        assert_eq!(polling(r#"{"poll": "classic"}"#), Ok(Some(PollMode::Classic.into())));
         assert_eq!(polling(r#"{"slice_idle": 3}"#), Ok(None));
         // One of them, where the others stay.
         let one = NewSettings(vec![("io_poll_delay".to_owned(), 7.into())]);
         let one = one.check(SchedulerKind::Cfq, true, hybrid).expect("it is hybrid").polling;
-        let expected = Hybrid { delay: 7, use_min: true, adjust, ..Hybrid::default() };
-        assert_eq!(one, Some(Polling::Hybrid(expected)));
+        assert_eq!(one, Some(Polling { io_poll_delay: 7, ..hybrid }));
         for (json, expected) in [
             (
                 r#"{"io_poll_delay": 7}"#,
@@ -474,7 +454,10 @@ mod tests {
                 r#"{"poll": "hybrid", "io_poll_delay": -2}"#,
                 "io_poll_delay = -2: -1 to 4294967 µs is allowed",
             ),
-            (r#"{"poll": "no"}"#, "poll = \"no\": auto, interrupt, classic, hybrid is allowed"),
+            (
+                r#"{"poll": "no"}"#,
+                "poll = \"no\": \"auto\", \"interrupt\", \"classic\" or \"hybrid\" is allowed",
+            ),
         ] {
             assert_eq!(polling(json), Err(expected.to_owned()));
         }
@@ -524,7 +507,7 @@ mod tests {
     fn auto_takes_what_fits_the_disk_and_says_so_where_that_lacks_something() {
         let auto = |json: &str, rotational| {
             let settings: NewSettings = serde_json::from_str(json).expect("an object");
-            let checked = settings.check(SchedulerKind::Cfq, rotational, Polling::Auto);
+            let checked = settings.check(SchedulerKind::Cfq, rotational, Polling::default());
             checked.map_err(|error| error.to_string())
         };
         let to = |scheduler| CheckedSettings { scheduler, auto: Some(true), ..Default::default() };
@@ -562,12 +545,12 @@ mod tests {
                 "cost = \"lern\": learn, requests, bytes, fixed (word) is allowed",
             ),
             (r#"{"scheduler": "wfq", "cost": "2"}"#, "cost = \"2\": learn, "),
-            (r#"{"scheduler": "deadline"}"#, "scheduler: there is no scheduler \"deadline\"; "),
-            (r#"{"hierarchy": "deep"}"#, "there is no hierarchy \"deep\"; there are: leaf-weight"),
+            (r#"{"scheduler": "deadline"}"#, "scheduler = \"deadline\": \"auto\", \"none\", "),
+            (r#"{"hierarchy": "deep"}"#, "hierarchy = \"deep\": \"leaf-weight\", "),
             (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
             (r#"{"use_hierarchy": 1, "hierarchy": "flat"}"#, "hierarchy is set twice"),
             (r#"{"hierarchy": "flat", "scheduler": "bfq"}"#, "hierarchy: bfq has no hierarchy to "),
-            (r#"{"scheduler": 3}"#, "scheduler: there is no scheduler \"3\"; there are: none, "),
+            (r#"{"scheduler": 3}"#, "scheduler = 3: a text in quotes is allowed"),
         ] {
             let refused = checked(json).expect_err(json);
             assert!(refused.starts_with(message), "{json}: {refused}");

@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use self::readings::Readings;
 use self::text::{Kind, Seconds, Text};
-use crate::config::Limit;
 use crate::ctl::{Control, StatError};
 use crate::stat::{Detail, DiskStat, GroupStat, OpStat, Stat, TargetStat, Times};
 
@@ -132,7 +131,7 @@ const OF_TENANTS: &[Row<GroupStat>] = &[
 ];
 
 /// The key of latency targets among limits.
-const LATENCY_TARGET: &str = Limit::LatencyTarget.key();
+const LATENCY_TARGET: &str = "latency_target";
 
 /// Of tenants that have a latency target. Another one begins to count at 0.
 const OF_TARGETS: &[Row<TargetStat>] = &[

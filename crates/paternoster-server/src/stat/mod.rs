@@ -24,8 +24,6 @@ use paternoster::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::config::Limit;
-
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::far::FarStat;
 pub use self::histogram::Times;
@@ -352,8 +350,7 @@ impl GroupStat {
         self.throttled_ns = [("cap", capped)].map(|(why, nanos)| (why.to_owned(), nanos)).into();
         self.throttled_ns.retain(|_, nanos| *nanos > 0);
         self.reserved = stats.reserved;
-        self.target =
-            self.limits.contains_key(Limit::LatencyTarget.key()).then(|| stats.target.into());
+        self.target = self.limits.contains_key("latency_target").then(|| stats.target.into());
     }
 
     /// Copies what the scheduler measured of what the group asks for.

@@ -75,7 +75,7 @@ fn half_a_write(client: &mut Client, len: u32) {
 /// Two of them stopped all other clients of their tenant for ever.
 #[test]
 fn stalled_write_leaves_memory_to_short_commands_and_is_closed_when_others_need_its_memory() {
-    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let rig = rig("memory = \"40M\"\npayload_timeout = \"1s\"");
     let [mut stalled, mut small, mut large] =
         ["a", "a2", "a2"].map(|export| Client::enter(rig.connect(), export, false));
     half_a_write(&mut stalled, 30 * MIB);
@@ -100,7 +100,7 @@ fn stalled_write_leaves_memory_to_short_commands_and_is_closed_when_others_need_
 /// ask for: short commands, and long ones for which there is memory.
 #[test]
 fn stalled_write_that_nobody_waits_for_may_take_its_time() {
-    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let rig = rig("memory = \"40M\"\npayload_timeout = \"1s\"");
     let mut stalled = Client::enter(rig.connect(), "a", false);
     half_a_write(&mut stalled, 20 * MIB);
     let [mut small, mut large] = [rig.client("a2"), rig.client("a2")];
@@ -144,7 +144,7 @@ fn clients_that_wait_for_memory_and_hang_up_are_let_go() {
 /// Reads whose replies are not taken hold memory too.
 #[test]
 fn replies_that_are_not_read_are_given_up_when_others_need_the_memory() {
-    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let rig = rig("memory = \"40M\"\npayload_timeout = \"1s\"");
     let mut lazy = Client::enter(rig.connect(), "a", false);
     lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
     assert_eq!(simple_reply(&mut lazy.stream, 1), 0, "it has the memory first");
@@ -162,7 +162,7 @@ fn replies_that_are_not_read_are_given_up_when_others_need_the_memory() {
 /// It was: whatever a client sent counted for what it did not read.
 #[test]
 fn to_send_a_byte_now_and_then_is_no_way_to_keep_replies_unread() {
-    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let rig = rig("memory = \"40M\"\npayload_timeout = \"1s\"");
     let mut lazy = Client::enter(rig.connect(), "a", false);
     lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
     assert_eq!(simple_reply(&mut lazy.stream, 1), 0, "it has the memory first");

@@ -1,0 +1,59 @@
+//! The keys of `[exports.NAME]`.
+
+use paternoster::{IoPrio, Weight};
+
+use super::group::OneWeight;
+use super::kinds::{Flag, Size, Text};
+use super::{NAME, Object, State, keys};
+use crate::config::draft::check_text;
+use crate::config::error::Problem;
+
+const IO_PRIO: Text<IoPrio> = Text {
+    kind: "text",
+    range: "`\"rt/0\"` to `\"rt/7\"`, `\"be/0\"` to `\"be/7\"`, `\"idle\"`, `\"none\"`",
+    read: |text, _| text.parse().map_err(Problem::BadIoPrio),
+    show: ToString::to_string,
+};
+
+const DESCRIPTION: Text<String> = Text {
+    range: "4096 bytes",
+    read: |text, _| check_text("description", text).map(|()| text.to_owned()),
+    ..NAME
+};
+
+keys! {
+    /// What is set of an export.
+    pub struct ExportKeys, states ExportStates {
+        disk: Option<String> = None, NAME, restart, default "–", range "the name of a disk";
+            "The disk that it is on; required.";
+        offset: u64 = 0, Size::ANY, restart, range "within the disk";
+            "Where on the disk it starts.";
+        size: Option<u64> = None, Size::ANY, restart, default "up to the disk's end",
+            range "1 byte or more, within the disk";
+            "Its length. Ranges of two exports may overlap if one or both are read-only, as for a \
+             [backup](operations.md#back-up-and-copy-a-volume) of a volume in use.";
+        group: Option<String> = None, NAME, restart, default "a group of the export's own name",
+            range "a group's path";
+            "The tenant. All exports and connections of a group share its weight.";
+        weight: Option<Weight> = None, OneWeight, live, default "100";
+            "Weight of the export's own group; refused beside `group`.";
+        ioprio: IoPrio = IoPrio::default(), IO_PRIO, restart;
+            "I/O priority of its connections against others of their group, as in `ionice`. \
+             `\"none\"` is served as `\"be/4\"`.";
+        read_only: bool = false, Flag, restart;
+            "Whether clients may only read.";
+        description: Option<String> = None, DESCRIPTION, restart;
+            "What clients are told about it.";
+    }
+}
+
+impl Object<ExportKeys> {
+    /// Returns whether clients may write, as far as that is known.
+    pub(in crate::config) fn may_write(&self) -> bool {
+        match &self.states.read_only {
+            State::Missing => !self.has_gaps,
+            State::Wrong => false,
+            State::Written(_) => !self.keys.read_only,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The keys of `[groups."/PATH"]`.
+
+use std::collections::BTreeMap;
+
+use paternoster::{GroupLimits, Nanos, Weight};
+use serde_json::{Value, json};
+
+use super::kinds::{About, Entry, Kind, Rate, Span, SpanOrNone, Whole};
+use super::server::{CONNECTIONS, MEMORY};
+use super::written::At;
+use super::{Keys as _, keys};
+
+const WEIGHTS: Whole<u32> = Whole::new(Weight::MIN as i64..=Weight::MAX as i64, "");
+
+/// The longest latency target: an hour.
+const LONGEST_TARGET: Nanos = Nanos::from_millis(3_600_000);
+
+const LATENCY_TARGET: SpanOrNone = SpanOrNone(Span::new(Nanos::ZERO, LONGEST_TARGET, "us"));
+
+keys! {
+    /// What is set of a group.
+    pub struct GroupKeys, states GroupStates {
+        weight: Option<Weight> = None, OneWeight, live, default "100";
+            "Weight against its siblings, on every disk.";
+        leaf_weight: Option<Weight> = None, OneWeight, live, default "as `weight`";
+            "Weight of the group's own exports against the groups below it; under `cfq` and \
+             `wfq`.";
+        weight_device: Vec<(At<String>, Weight)> = Vec::new(), WeightsOfDisks, live,
+            default "none";
+            "Another `weight` on the named disks: `weight_device = { slow = 500 }`.";
+        leaf_weight_device: Vec<(At<String>, Weight)> = Vec::new(), WeightsOfDisks, live,
+            default "none";
+            "Another `leaf_weight` likewise.";
+        memory: Option<u64> = None, MEMORY, restart, default "as in [the file](#the-file)";
+            "As in [the file](#the-file), for this tenant.";
+        connections: Option<u32> = None, CONNECTIONS, restart,
+            default "as in [the file](#the-file)";
+            "As in [the file](#the-file), for this tenant.";
+    }
+    part
+    /// Its caps, reservations and latency target, on each disk.
+    limits: GroupLimits = GroupLimits::NONE, {
+        riops: Rate::CAP, live;
+            "Cap: reads a second, of the group and those below it; needs `wfq` on its disks, as \
+             do the next six.";
+        wiops: Rate::CAP, live;
+            "Cap: writes a second.";
+        rbps: Rate::CAP_OF_BYTES, live;
+            "Cap: bytes read a second.";
+        wbps: Rate::CAP_OF_BYTES, live;
+            "Cap: bytes written a second.";
+        min_iops: Rate::RESERVED, live;
+            "Reservation: ops a second that it gets whatever its weight, as `wfq` charges them. \
+             If more is reserved than the disk does, all others together keep a twentieth.";
+        min_bps: Rate::RESERVED_BYTES, live;
+            "Reservation: bytes a second.";
+        latency_target: LATENCY_TARGET, live;
+            "Nine of ten requests shall be served within that time, from arrival to completion; \
+             `\"0us\"` is none.";
+    }
+}
+
+/// The limits that there are, by their keys: a second, and `latency_target` in µs.
+pub(crate) fn limits_in_numbers(limits: &GroupLimits) -> BTreeMap<String, u64> {
+    let keys = GroupKeys { limits: *limits, ..GroupKeys::default() };
+    let numbers = GroupKeys::part("limits").filter_map(|key| {
+        let value = match (key.show)(&keys) {
+            Value::Number(number) => number.as_u64().filter(|&number| number > 0),
+            Value::String(text) => Span::parse(&text).map(|span| span.as_nanos() / 1_000),
+            _ => None,
+        };
+        Some((key.name.to_owned(), value?))
+    });
+    numbers.collect()
+}
+
+/// A weight.
+pub(super) struct OneWeight;
+
+impl Kind for OneWeight {
+    type Value = Weight;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Weight> {
+        let weight = WEIGHTS.read(entry)?;
+        Some(Weight::new(weight).expect("a weight within the range is one"))
+    }
+
+    fn show(&self, weight: &Weight) -> Value {
+        weight.value().into()
+    }
+
+    fn about(&self) -> About {
+        WEIGHTS.about()
+    }
+}
+
+/// Weights by the names of disks.
+struct WeightsOfDisks;
+
+impl Kind for WeightsOfDisks {
+    type Value = Vec<(At<String>, Weight)>;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Self::Value> {
+        let key = entry.key;
+        let disks = entry.table()?.iter();
+        let weights = disks.filter_map(|(disk, weight)| {
+            Some((disk.clone(), OneWeight.read(&mut entry.inner(key, weight))?))
+        });
+        Some(weights.collect())
+    }
+
+    fn show(&self, weights: &Self::Value) -> Value {
+        weights.iter().map(|(disk, weight)| (disk.value.clone(), weight.value())).collect()
+    }
+
+    fn about(&self) -> About {
+        let About { range, schema, .. } = WEIGHTS.about();
+        let schema = json!({"type": "object", "additionalProperties": schema});
+        About::new("table of whole numbers", range, schema)
+    }
+}

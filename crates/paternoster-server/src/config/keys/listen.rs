@@ -1,0 +1,91 @@
+//! The keys of `[[listen]]`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::kinds::{About, Entry, Kind};
+use super::written::{At, Form, Written};
+use super::{ADDRESS, PATH, keys};
+use crate::config::error::Problem;
+
+/// Permission bits, in octal.
+pub(crate) struct Mode;
+
+const MODE_MAX: u32 = 0o777;
+
+impl Kind for Mode {
+    type Value = u32;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<u32> {
+        let bits = match &entry.found.form {
+            Form::Whole(value) => u32::try_from(*value).ok(),
+            Form::Text(text) => parse_octal(text),
+            _ => return entry.refuse("a whole number, or one in quotes,"),
+        };
+        let bits = bits.filter(|&bits| bits <= MODE_MAX);
+        let problem = || Problem::BadMode { found: entry.found.shown.clone() };
+        entry.note(bits.ok_or_else(problem))
+    }
+
+    fn show(&self, mode: &u32) -> Value {
+        format!("{mode:04o}").into()
+    }
+
+    fn about(&self) -> About {
+        let text = json!({"type": "string", "pattern": "^(0o)?[0-7]{1,4}$"});
+        let number = json!({"type": "integer", "minimum": 0, "maximum": MODE_MAX});
+        let schema = json!({"anyOf": [text, number]});
+        About::new("mode: `\"0660\"` or `0o660`", "`\"0000\"` to `\"0777\"`", schema)
+    }
+}
+
+/// Names of exports.
+struct Names;
+
+impl Kind for Names {
+    type Value = Vec<At<String>>;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Self::Value> {
+        let name = |element: &Written| match &element.form {
+            Form::Text(text) => Some(At { value: text.clone(), place: element.place.clone() }),
+            _ => None,
+        };
+        let names = match &entry.found.form {
+            Form::List(elements) => elements.iter().map(name).collect(),
+            _ => None,
+        };
+        names.or_else(|| entry.refuse("an array of texts in quotes"))
+    }
+
+    fn show(&self, names: &Self::Value) -> Value {
+        names.iter().map(|name| name.value.as_str()).collect()
+    }
+
+    fn about(&self) -> About {
+        let schema = json!({
+            "type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true,
+        });
+        About::new("list of texts", "names of exports, none twice", schema)
+    }
+}
+
+keys! {
+    /// What is set of a `[[listen]]`.
+    pub(crate) struct ListenKeys, states ListenStates {
+        unix: Option<PathBuf> = None, PATH, restart, default "–", range "1 to 107 bytes";
+            "A unix socket; this or `tcp` is needed.";
+        unix_mode: u32 = 0o600, Mode, restart;
+            "Permission bits of `unix`: whoever may write to it may use what it offers.";
+        tcp: Option<SocketAddr> = None, ADDRESS, restart, default "–";
+            "A TCP address, without TLS or authentication.";
+        exports: Option<Vec<At<String>>> = None, Names, restart, default "all of them";
+            "The exports that it offers. A single one is also the default export of this socket.";
+    }
+}
+
+fn parse_octal(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    if digits.starts_with('+') { None } else { u32::from_str_radix(digits, 8).ok() }
+}
