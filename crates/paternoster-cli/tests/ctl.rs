@@ -5,10 +5,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use paternoster_server::ctl::{
-    self, Change, Control, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError,
-    LimitsInForce, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
-    SettingsInForce, StatError, TraceError, TraceQuestion, WeightAnswer, WeightChange, WeightError,
-    WeightsInForce,
+    self, Change, Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError,
+    GroupInForce, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
+    SettingsInForce, StatError, TraceError, TraceQuestion,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
@@ -24,23 +23,15 @@ impl Control for OneDisk {
         Ok(Stat::new(vec![DiskStat { name, groups: vec![group], queues, ..Default::default() }]))
     }
 
-    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
-        let asked = [&change.weight].into_iter().chain(&change.leaf_weight);
-        let asked: Vec<_> = asked.map(ToString::to_string).collect();
-        let Some(disk) = &change.disk else {
-            return Err(WeightError::BadWeight { key: "weight", found: asked.join(" and ") });
-        };
-        assert_eq!(change.group, "/gold");
-        let disk = format!("{disk} was asked for {}", asked.join(" and "));
-        Ok(WeightAnswer::new(vec![WeightsInForce { disk, ..Default::default() }]))
-    }
-
-    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
+    fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
         assert_eq!(change.group, "/gold");
         let asked = serde_json::to_string(&change.set).expect("string keys");
-        let Some(disk) = &change.disk else { return Err(LimitError::BadLimit(asked)) };
+        let Some(disk) = &change.disk else { return Err(GroupError::BadValue(asked)) };
         let disk = format!("{disk} was asked for {asked}");
-        Ok(LimitAnswer::new(vec![LimitsInForce { disk, limits: [("riops".to_owned(), 7)].into() }]))
+        let settings = [("weight", 0), ("leaf_weight", 0)];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.into())).into();
+        let limits = [("riops".to_owned(), 7)].into();
+        Ok(GroupAnswer::new(vec![GroupInForce { disk, settings, limits, ..Default::default() }]))
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -131,12 +122,13 @@ fn weight_sends_what_is_written_and_shows_what_is_in_force() {
     let set = ask(&path, &["weight", "/gold", "300", "--leaf", "default", "--disk", "vda"]);
     let shown = String::from_utf8(set.stdout).expect("UTF-8");
     assert_eq!(set.status.code(), Some(0));
-    assert!(shown.starts_with("disk vda was asked for 300 and \"default\": /gold has"), "{shown}");
+    let asked = r#"disk vda was asked for {"leaf_weight":"default","weight":300}: /gold has"#;
+    assert!(shown.starts_with(asked), "{shown}");
 
     let refused = ask(&path, &["weight", "/gold", "many"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
-    assert!(said.contains("says: weight = \"many\": 1 to 1000 is allowed"), "{said}");
+    assert!(said.contains(r#"says: {"weight":"many"}"#), "{said}");
     assert_eq!(ask(&path, &["weight", "/gold"]).status.code(), Some(2));
     server.stop();
 }
@@ -158,6 +150,17 @@ fn limit_sends_what_is_written_and_shows_what_is_in_force() {
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
     assert!(said.contains("says: {\"riops\":\"many\"}"), "{said}");
     assert_eq!(ask(&path, &["limit", "/gold"]).status.code(), Some(2));
+
+    // What begins with a slash is a group, of which all of that is set, and shown.
+    let set = ask(&path, &["set", "/gold", "weight_device.e=5", "riops=7", "--disk", "vda"]);
+    let shown = String::from_utf8(set.stdout).expect("UTF-8");
+    assert_eq!((set.status.code(), shown.as_str()), (Some(0), "leaf_weight=0\nweight=0\n"));
+    let set = ask(&path, &["set", "/gold", "weight_device.e=5", "riops=7"]);
+    let said = String::from_utf8(set.stderr).expect("UTF-8");
+    assert!(said.contains(r#"says: {"riops":7,"weight_device":{"e":5}}"#), "{said}");
+    let refused = ask(&path, &["set", "vda", "depth=5", "--disk", "vda"]);
+    let said = String::from_utf8(refused.stderr).expect("UTF-8");
+    assert!(said.contains("--disk is allowed beside a group"), "{said}");
     server.stop();
 }
 

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlServer, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError,
+    self, Control, CtlServer, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError,
     ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError,
-    TraceQuestion, WeightAnswer, WeightChange, WeightError,
+    TraceQuestion,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -43,11 +43,7 @@ impl Control for Steady {
         Ok(Stat::new(vec![disk]))
     }
 
-    fn set_weight(&self, _: &WeightChange) -> Result<WeightAnswer, WeightError> {
-        unreachable!("nobody asks for it")
-    }
-
-    fn set_limits(&self, _: &LimitChange) -> Result<LimitAnswer, LimitError> {
+    fn set_group(&self, _: &GroupChange) -> Result<GroupAnswer, GroupError> {
         unreachable!("nobody asks for it")
     }
 

@@ -9,12 +9,12 @@ use paternoster::{SchedulerKind, Weights};
 
 use crate::config::Config;
 use crate::ctl::{
-    Control, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer,
+    Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, ReloadAnswer,
     ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError, TraceQuestion,
-    UnknownDisk, WeightAnswer, WeightChange, WeightError,
+    UnknownDisk,
 };
 use crate::following::Following;
-use crate::messages::{GroupWeights, NewGroupLimits, OwnerHandle};
+use crate::messages::{GroupSettings, OwnerHandle};
 use crate::reload::Reload;
 use crate::stat::{Detail, Stat};
 
@@ -83,7 +83,7 @@ impl ControlHandle {
     }
 
     /// The disks that a change of a group is for: one, or all that it is on.
-    fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, WeightError> {
+    fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, GroupError> {
         let group = group.to_owned();
         let having = self.disks.iter().filter(|disk| disk.groups.contains(&group));
         let having: Vec<_> = having.collect();
@@ -91,7 +91,7 @@ impl ControlHandle {
             let mut known: Vec<_> = self.disks.iter().flat_map(|disk| &disk.groups).collect();
             known.sort();
             known.dedup();
-            return Err(WeightError::UnknownGroup { group, known: quoted(known) });
+            return Err(GroupError::UnknownGroup { group, known: quoted(known) });
         }
         let Some(name) = disk else { return Ok(having) };
         self.disk(name)?;
@@ -99,7 +99,7 @@ impl ControlHandle {
         found.map(|disk| vec![*disk]).ok_or_else(|| {
             let disk = name.clone();
             let known = quoted(having.iter().map(|disk| &disk.name));
-            WeightError::NotOnDisk { group, disk, known }
+            GroupError::NotOnDisk { group, disk, known }
         })
     }
 }
@@ -112,41 +112,29 @@ impl Control for ControlHandle {
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 
-    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
+    fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
         let disks = self.disks_of(&change.group, change.disk.as_ref())?;
         // Until the owners have it, so that no other file is read in between.
         let written = self.written();
         // A group that is on a disk is one of the configuration's.
-        let weights = change.check(written[&change.group])?;
+        let settings = change.check(written[&change.group])?;
+        for disk in settings.disks() {
+            self.disks_of(&change.group, Some(disk))?;
+        }
+        if settings.limits_something() {
+            check_have_limits(&disks)?;
+        }
         let asked = disks.into_iter().map(|disk| {
-            let group = change.group.clone();
-            (disk, disk.owner.set_weight(GroupWeights { group, weights }))
+            let (group, settings) = (change.group.clone(), settings.clone());
+            (disk, disk.owner.set_group(GroupSettings { group, settings }))
         });
         let asked: Vec<_> = asked.collect();
         drop(written);
         let answers = asked.into_iter().map(|(disk, answer)| {
-            let late = |_| WeightError::Unanswered { disk: disk.name.clone() };
-            answer.recv_timeout(PATIENCE).map_err(late)
-        });
-        answers.collect::<Result<_, _>>().map(WeightAnswer::new)
-    }
-
-    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
-        let disks = self.disks_of(&change.group, change.disk.as_ref())?;
-        let limits = change.check()?;
-        if !limits.only_removes() {
-            check_have_limits(&disks)?;
-        }
-        let asked = disks.into_iter().map(|disk| {
-            let (group, limits) = (change.group.clone(), limits.clone());
-            (disk, disk.owner.set_limits(NewGroupLimits { group, limits }))
-        });
-        let asked: Vec<_> = asked.collect();
-        let answers = asked.into_iter().map(|(disk, answer)| {
-            let late = |_| LimitError::Unanswered { disk: disk.name.clone() };
+            let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
             answer.recv_timeout(PATIENCE).map_err(late)?
         });
-        answers.collect::<Result<_, _>>().map(LimitAnswer::new)
+        answers.collect::<Result<_, _>>().map(GroupAnswer::new)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -205,14 +193,14 @@ impl Control for ControlHandle {
 
 /// Refuses limits on disks of which one has a scheduler without, so that all of them have the
 /// change or none has.
-fn check_have_limits(disks: &[&Disk]) -> Result<(), LimitError> {
+fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
     let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
     for (disk, answer) in asked {
-        let late = |_| LimitError::Unanswered { disk: disk.name.clone() };
+        let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
         let scheduler = answer.recv_timeout(PATIENCE).map_err(late)?.scheduler;
         let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
         if !kind.has_group_limits() {
-            return Err(LimitError::NoLimits { disk: disk.name.clone(), scheduler });
+            return Err(GroupError::NoLimits { disk: disk.name.clone(), scheduler });
         }
     }
     Ok(())

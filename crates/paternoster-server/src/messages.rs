@@ -10,8 +10,7 @@ use paternoster_nbd::Session;
 use crate::admission::Admitted;
 use crate::config::{AtStop, DiskConfig};
 use crate::ctl::{
-    Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
-    SettingsInForce, WeightsInForce,
+    Change, GroupError, GroupInForce, NewGroup, NewSettings, SettingError, SettingsInForce,
 };
 use crate::peer::Peer;
 use crate::recording::{Paths, Recorded};
@@ -35,8 +34,7 @@ pub(crate) struct NewConnection {
 pub(crate) enum Message {
     Connect(NewConnection),
     Stat(Detail, mpsc::Sender<DiskStat>),
-    SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
-    SetLimits(NewGroupLimits, mpsc::Sender<Result<LimitsInForce, LimitError>>),
+    SetGroup(GroupSettings, mpsc::Sender<Result<GroupInForce, GroupError>>),
     Settings(mpsc::Sender<SettingsInForce>),
     ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
     BeginRecording(Weak<()>, mpsc::Sender<Option<Paths>>),
@@ -66,20 +64,12 @@ pub(crate) struct FileGroup {
     pub(crate) limits: GroupLimits,
 }
 
-/// Weights for a group of the disk.
+/// What to set of a group of the disk.
 #[derive(Debug)]
-pub(crate) struct GroupWeights {
+pub(crate) struct GroupSettings {
     /// Its path.
     pub(crate) group: String,
-    pub(crate) weights: NewWeights,
-}
-
-/// Limits for a group of the disk.
-#[derive(Debug)]
-pub(crate) struct NewGroupLimits {
-    /// Its path.
-    pub(crate) group: String,
-    pub(crate) limits: NewLimits,
+    pub(crate) settings: NewGroup,
 }
 
 /// Sends messages to one owner.
@@ -106,22 +96,14 @@ impl OwnerHandle {
         receiver
     }
 
-    /// Has the owner change a group's weights; those in force then. Nothing comes where the owner
-    /// has stopped, or has no such group.
-    pub(crate) fn set_weight(&self, weights: GroupWeights) -> mpsc::Receiver<WeightsInForce> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::SetWeight(weights, sender));
-        receiver
-    }
-
-    /// Has the owner change a group's limits; those in force then. Nothing comes where the owner
-    /// has stopped, or has no such group.
-    pub(crate) fn set_limits(
+    /// Has the owner change what is set of a group; what is in force then. Nothing comes where the
+    /// owner has stopped, or has no such group.
+    pub(crate) fn set_group(
         &self,
-        limits: NewGroupLimits,
-    ) -> mpsc::Receiver<Result<LimitsInForce, LimitError>> {
+        settings: GroupSettings,
+    ) -> mpsc::Receiver<Result<GroupInForce, GroupError>> {
         let (sender, receiver) = mpsc::channel();
-        self.send(Message::SetLimits(limits, sender));
+        self.send(Message::SetGroup(settings, sender));
         receiver
     }
 

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Change, Control, CtlError, CtlServer, DecisionLines, DiskChange, LimitAnswer,
-    LimitChange, LimitError, LimitsInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode,
+    self, Change, Control, CtlError, CtlServer, DecisionLines, DiskChange, GroupAnswer,
+    GroupChange, GroupError, GroupInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode,
     SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError, TraceQuestion,
-    WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -30,28 +29,15 @@ impl Control for Fixed {
         Ok(stat)
     }
 
-    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
+    fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
         if change.group != "/gold" {
             let (group, known) = (change.group.clone(), "\"/gold\"".to_owned());
-            return Err(WeightError::UnknownGroup { group, known });
+            return Err(GroupError::UnknownGroup { group, known });
         }
-        let weight = change.weight.as_u64().and_then(|weight| weight.try_into().ok());
         let disk = change.disk.clone().unwrap_or_default();
-        let weight_of_disk = change.leaf_weight.is_some();
-        let weight = weight.unwrap_or_default();
-        let in_force = WeightsInForce { disk, weight, weight_of_disk, ..Default::default() };
-        Ok(WeightAnswer::new(vec![in_force]))
-    }
-
-    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
-        if change.group != "/gold" {
-            let (group, known) = (change.group.clone(), "\"/gold\"".to_owned());
-            return Err(WeightError::UnknownGroup { group, known }.into());
-        }
-        let limits =
-            change.set.iter().filter_map(|(key, value)| Some((key.clone(), value.as_u64()?)));
-        let disk = change.disk.clone().unwrap_or_default();
-        Ok(LimitAnswer::new(vec![LimitsInForce { disk, limits: limits.collect() }]))
+        let settings = change.set.clone();
+        let in_force = GroupInForce { disk, settings, ..Default::default() };
+        Ok(GroupAnswer::new(vec![in_force]))
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -115,8 +101,8 @@ fn settings(scheduler: &str) -> SettingsAnswer {
     SettingsAnswer::new(vec![in_force])
 }
 
-fn change(group: &str) -> WeightChange {
-    WeightChange { group: group.to_owned(), weight: 300.into(), leaf_weight: None, disk: None }
+fn change(group: &str) -> GroupChange {
+    GroupChange::one(group, "weight", 300)
 }
 
 fn queue() -> QueueStat {
@@ -243,7 +229,7 @@ fn any_http_client_is_answered() {
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert!(
         answer.contains(
-            r#""error": "there is no \"/v2/stat\"; there are: /v1/stat, /v1/groups/weight, "#
+            r#""error": "there is no \"/v2/stat\"; there are: /v1/stat, /v1/groups/settings, "#
         ),
         "{answer}"
     );
@@ -256,49 +242,16 @@ fn any_http_client_is_answered() {
 #[test]
 fn change_of_weights_arrives_and_so_does_the_answer() {
     let rig = Rig::new(Ok(state()));
-    let wanted = WeightChange {
-        leaf_weight: Some(5.into()),
-        disk: Some("slow".to_owned()),
-        ..change("/gold")
-    };
-    let answer = ctl::set_weight(&rig.path(), &wanted).expect("an answer");
-    let (disk, weight) = ("slow".to_owned(), 300);
-    let in_force = WeightsInForce { disk, weight, weight_of_disk: true, ..Default::default() };
-    assert_eq!(answer, WeightAnswer::new(vec![in_force]));
+    let wanted = GroupChange { disk: Some("slow".to_owned()), ..change("/gold") };
+    let answer = ctl::set_group(&rig.path(), &wanted).expect("an answer");
+    let settings = [("weight".to_owned(), 300.into())].into();
+    let in_force = GroupInForce { disk: "slow".to_owned(), settings, ..Default::default() };
+    assert_eq!(answer, GroupAnswer::new(vec![in_force]));
 
-    let refused = ctl::set_weight(&rig.path(), &change("/gild")).expect_err("no such group");
+    let refused = ctl::set_group(&rig.path(), &change("/gild")).expect_err("no such group");
     assert!(matches!(refused, CtlError::Status { status: 404, .. }), "{refused}");
     let words = "says: there is no group \"/gild\"; there are: \"/gold\"";
     assert!(refused.to_string().contains(words), "{refused}");
-}
-
-#[test]
-fn change_of_weights_that_is_none_is_refused_in_json() {
-    let rig = Rig::new(Ok(state()));
-    let send = |method: &str, body: &str| {
-        rig.talk(&format!(
-            "{method} /v1/groups/weight HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        ))
-    };
-    let plain = send("PUT", r#"{"group": "/gold", "weight": 7}"#);
-    assert!(plain.contains(" 200 ") && plain.contains("\"weight\": 7"), "{plain}");
-    for (body, words) in [
-        ("", "EOF"),
-        ("{", "EOF"),
-        ("7", "invalid type"),
-        (r#"{"group": "/gold"}"#, "missing field `weight`"),
-        (r#"{"group": "/gold", "weight": 7, "wieght": 8}"#, "unknown field `wieght`"),
-        (r#"{"group": 7, "weight": 7}"#, "expected a string"),
-    ] {
-        let refused = send("PUT", body);
-        assert!(refused.contains(" 400 ") && refused.contains("\"version\": 1"), "{refused}");
-        assert!(refused.contains(words) && refused.contains("group and weight"), "{refused}");
-    }
-    let refused = send("GET", "");
-    assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
-    assert!(refused.contains("allow: PUT\r\n"), "{refused}");
 }
 
 #[test]
@@ -490,11 +443,11 @@ fn fields_of_other_servers_are_kept_in_the_json_and_do_no_harm() {
 }
 
 #[test]
-fn change_of_limits_that_is_none_is_refused_in_json() {
+fn change_of_a_group_that_is_none_is_refused_in_json() {
     let rig = Rig::new(Ok(state()));
     let send = |method: &str, body: &str| {
         rig.talk(&format!(
-            "{method} /v1/groups/limits HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+            "{method} /v1/groups/settings HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         ))
@@ -505,9 +458,12 @@ fn change_of_limits_that_is_none_is_refused_in_json() {
     assert!(unknown.contains(" 404 ") && unknown.contains("there is no group"), "{unknown}");
     for (body, words) in [
         ("", "EOF"),
+        ("{", "EOF"),
+        ("7", "invalid type"),
         (r#"{"group": "/gold"}"#, "missing field `set`"),
         (r#"{"group": "/gold", "set": {}, "riops": 8}"#, "unknown field `riops`"),
         (r#"{"group": "/gold", "set": 7}"#, "invalid type"),
+        (r#"{"group": 7, "set": {}}"#, "expected a string"),
     ] {
         let refused = send("PUT", body);
         assert!(refused.contains(" 400 ") && refused.contains("\"version\": 1"), "{refused}");
@@ -515,4 +471,5 @@ fn change_of_limits_that_is_none_is_refused_in_json() {
     }
     let refused = send("GET", "");
     assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
+    assert!(refused.contains("allow: PUT\r\n"), "{refused}");
 }

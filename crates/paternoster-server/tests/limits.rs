@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use paternoster_load::{Load, LocalServer, STARVED, judges_figures};
 use paternoster_scene::Tenant;
 use paternoster_server::config::Config;
-use paternoster_server::ctl::{Control as _, DiskChange, LimitChange, LimitError};
+use paternoster_server::ctl::{Control as _, DiskChange, GroupChange, GroupError};
 use paternoster_server::stat::{Detail, GroupStat, TargetStat};
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ fn start(limits: &str) -> LocalServer {
     LocalServer::from_toml(&under("wfq", limits)).expect("a server")
 }
 
-fn change(group: &str, set: Value) -> LimitChange {
+fn change(group: &str, set: Value) -> GroupChange {
     let set = serde_json::from_value(set).expect("an object");
-    LimitChange { group: group.to_owned(), set, disk: None }
+    GroupChange { group: group.to_owned(), set, disk: None }
 }
 
 fn connect(rig: &LocalServer) -> Load {
@@ -95,7 +95,7 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
         (json!({"riops": "max", "rbps": "4M"}), 1024.0),
     ] {
         let what = set.to_string();
-        rig.control().set_limits(&change("/a", set)).expect("it is allowed");
+        rig.control().set_group(&change("/a", set)).expect("it is allowed");
         load.run_for(settle).expect("the server serves");
         let [a, _] = rates(&mut load, Duration::from_secs(1));
         assert_near(a, expected, &what);
@@ -107,7 +107,7 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
     // 100 to 250 µs: for half of the time at least, on a machine that does nothing else.
     let least = if judges_figures() { 2_000_000_000 } else { 1 };
     assert!(held >= least, "{held} ns of four seconds");
-    rig.control().set_limits(&change("/a", json!({"rbps": "max"}))).expect("it is allowed");
+    rig.control().set_group(&change("/a", json!({"rbps": "max"}))).expect("it is allowed");
     load.run_for(settle).expect("the server serves");
     let [a, b] = rates(&mut load, Duration::from_secs(1));
     assert!(a > STARVED * b, "{a} without a cap, beside {b} of the same weight");
@@ -139,7 +139,7 @@ fn latency_target_is_met_within_two_seconds_and_one_that_cannot_be_is_told_of() 
     assert!(a + b > STARVED * 10_000.0, "the disk is busy all the same: {a} and {b}");
 
     // Less than the service itself: twelve periods down to a quarter, ten there.
-    rig.control().set_limits(&change("/a", json!({"latency_target": "100us"}))).expect("allowed");
+    rig.control().set_group(&change("/a", json!({"latency_target": "100us"}))).expect("allowed");
     let told = (0..60).find_map(|_| {
         load.run_for(Duration::from_millis(500)).expect("the server serves");
         let stat = rig.control().stat(Detail::Groups).expect("it answers");
@@ -169,7 +169,7 @@ fn reservation_is_kept_and_shown_and_too_much_of_it_is_warned_of() {
     let warnings =
         || rig.control().stat(Detail::Groups).expect("it answers").disks[0].warnings.clone();
     assert_eq!(warnings(), [""; 0]);
-    rig.control().set_limits(&change("/a", json!({"min_iops": 1_000_000}))).expect("allowed");
+    rig.control().set_group(&change("/a", json!({"min_iops": 1_000_000}))).expect("allowed");
     let told = warnings();
     assert!(
         told[0].starts_with("min_iops of all groups is 1000000, more than 80 % of"),
@@ -200,13 +200,12 @@ fn more_reserved_than_a_modelled_disk_does_is_warned_of_before_any_client() {
 #[test]
 fn limits_that_cannot_be_are_refused_and_change_nothing() {
     let rig = start("riops = 7");
-    let on_e = LimitChange { disk: Some("e".to_owned()), ..change("/a", json!({"riops": 5})) };
+    let on_e = GroupChange { disk: Some("e".to_owned()), ..change("/a", json!({"riops": 5})) };
     for (change, words) in [
         (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/a\", \"/b\""),
         (on_e, "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
-        (change("/a", json!({"iops": 1})), "there is no limit \"iops\"; there are: riops, wiops"),
-        (change("/a", json!({})), "no limit is set"),
+        (change("/a", json!({"iops": 1})), "a group has no \"iops\"; what can be set is: weight, "),
         // It is on both disks, of which the other has limits.
         (
             change("/b", json!({"riops": 5})),
@@ -217,12 +216,12 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
             "disk \"e\" has the scheduler cfq, which has no caps, ",
         ),
     ] {
-        let refused: LimitError = rig.control().set_limits(&change).expect_err(words);
+        let refused: GroupError = rig.control().set_group(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
     }
     assert_eq!(group(&rig, "/a").limits, [("riops".to_owned(), 7)].into());
     assert_eq!(group(&rig, "/b").limits, [].into(), "not on d either");
-    let removed = rig.control().set_limits(&change("/b/c", json!({"riops": "max"})));
+    let removed = rig.control().set_group(&change("/b/c", json!({"riops": "max"})));
     assert!(removed.is_ok(), "to have none needs no scheduler");
     rig.end().expect("the server ends well");
 }

@@ -329,6 +329,13 @@ fn whatever_is_changed_in_a_file_it_is_right_or_has_mistakes() {
     }
 }
 
+/// `ctl set` tells a group from a disk by that.
+#[test]
+fn disk_is_not_named_as_a_group() {
+    let toml = MEMORY.replace("disks.d", "disks.\"/d\"") + "[exports.e]\ndisk = \"/d\"\n";
+    assert_mistakes(&toml, &["c:1: disk \"/d\": a name that begins with \"/\" is a group's; any"]);
+}
+
 #[test]
 fn no_beginning_of_a_valid_file_panics() {
     let toml = "unix='ü'\nunix_mode='0600'\n[disks.d]\nbackend='memory'\nsize='1G'\n\

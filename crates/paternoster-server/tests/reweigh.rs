@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use paternoster_load::{Load, LocalServer, judges_figures};
 use paternoster_scene::Tenant;
-use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
+use paternoster_server::ctl::{Control as _, GroupChange, GroupError, GroupInForce};
 use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 
@@ -29,21 +29,25 @@ fn start(scheduler: &str) -> LocalServer {
     LocalServer::from_toml(&text).expect("a server")
 }
 
-fn change(group: &str, weight: impl Into<Value>) -> WeightChange {
-    let (group, weight) = (group.to_owned(), weight.into());
-    WeightChange { group, weight, leaf_weight: None, disk: None }
+fn change(group: &str, weight: impl Into<Value>) -> GroupChange {
+    GroupChange::one(group, "weight", weight)
 }
 
-fn on(disk: &str, change: WeightChange) -> WeightChange {
-    WeightChange { disk: Some(disk.to_owned()), ..change }
+fn leaf(leaf: Value, mut change: GroupChange) -> GroupChange {
+    change.set.insert("leaf_weight".to_owned(), leaf);
+    change
+}
+
+fn on(disk: &str, change: GroupChange) -> GroupChange {
+    GroupChange { disk: Some(disk.to_owned()), ..change }
 }
 
 /// Changes weights; what is in force then on each disk, in words.
-fn set(rig: &LocalServer, change: &WeightChange) -> Vec<String> {
-    let answer = rig.control().set_weight(change).expect("it is allowed");
+fn set(rig: &LocalServer, change: &GroupChange) -> Vec<String> {
+    let answer = rig.control().set_group(change).expect("it is allowed");
     let own = |is: bool| if is { "!" } else { "" };
-    let line = |disk: &WeightsInForce| {
-        let (weight, leaf) = (disk.weight, disk.leaf_weight);
+    let line = |disk: &GroupInForce| {
+        let (weight, leaf) = (&disk.settings["weight"], &disk.settings["leaf_weight"]);
         let (of_disk, leaf_of_disk) = (own(disk.weight_of_disk), own(disk.leaf_weight_of_disk));
         format!("{} {weight}{of_disk} {leaf}{leaf_of_disk}", disk.disk)
     };
@@ -94,7 +98,6 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
     let rig = start("cfq");
     assert_eq!(set(&rig, &change("/b", 300)), ["d 300 100", "e 7! 100"]);
     assert_eq!(set(&rig, &on("e", change("/b", 9))), ["e 9! 100"]);
-    let leaf = |leaf: Value, change| WeightChange { leaf_weight: Some(leaf), ..change };
     assert_eq!(set(&rig, &leaf(json!(5), change("/b", 200))), ["d 200 5", "e 9! 5"]);
     assert_eq!(set(&rig, &on("e", leaf(json!(6), change("/b", "default")))), ["e 200 6!"]);
     assert_eq!(set(&rig, &on("e", leaf(json!("default"), change("/b", 1)))), ["e 1! 5"]);
@@ -117,16 +120,16 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
 #[test]
 fn changes_that_cannot_be_are_refused_and_change_nothing() {
     let rig = start("cfq");
-    let leaf = WeightChange { leaf_weight: Some(json!(0)), ..change("/a", 5) };
+    let leaf = leaf(json!(0), change("/a", 5));
     for (change, words) in [
         (change("/x", 5), "there is no group \"/x\"; there are: \"/a\", \"/b\", \"/b/c\""),
         (on("x", change("/a", 5)), "there is no disk \"x\"; there are: \"d\", \"e\""),
         (on("e", change("/a", 5)), "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", 0), "weight = 0: 1 to 1000 is allowed"),
         (leaf, "leaf_weight = 0: 1 to 1000 is allowed"),
-        (change("/a", "file"), "weight = \"file\": 1 to 1000 is allowed, or \"default\""),
+        (change("/a", "file"), "weight = \"file\": a whole number is allowed, or \"default\""),
     ] {
-        let refused: WeightError = rig.control().set_weight(&change).expect_err(words);
+        let refused: GroupError = rig.control().set_group(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
     }
     let stat = rig.control().stat(Detail::Groups).expect("every disk answers");

@@ -3,8 +3,8 @@
 mod blkio;
 mod depth;
 mod far;
+mod group;
 mod keys;
-mod limit;
 mod lines;
 mod poll;
 mod queues;
@@ -16,7 +16,6 @@ pub(crate) mod top;
 mod trace;
 mod units;
 mod watch;
-mod weight;
 mod why;
 
 use std::path::PathBuf;
@@ -24,8 +23,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    ReloadMode, TraceQuestion, WeightChange, change_settings, default_path, fetch_settings,
-    fetch_stat, set_limits, set_weight,
+    GroupChange, ReloadMode, TraceQuestion, change_settings, default_path, fetch_settings,
+    fetch_stat, set_group,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -182,8 +181,8 @@ enum Question {
     ///
     /// Caps: riops and wiops, reads and writes a second; rbps and wbps, bytes a second; `max`
     /// removes one. Reservations: `min_iops`, ops a second as the scheduler charges them, and
-    /// `min_bps`, bytes a second; 0 removes one. `latency_target` is the time in microseconds
-    /// within which nine of ten requests shall be served; 0 removes it. All hold for the group with
+    /// `min_bps`, bytes a second; 0 removes one. `latency_target` is the time, such as 2ms, within
+    /// which nine of ten requests shall be served; 0us removes it. All hold for the group with
     /// those below it, need the scheduler wfq, and apply at once, also to waiting requests. Prints
     /// what is then in force on each disk where the group is.
     Limit {
@@ -199,26 +198,32 @@ enum Question {
         disk: Option<String>,
     },
 
-    /// Show a disk's settings: its scheduler, hierarchy, depth and polling, and the scheduler's
-    /// tunables
+    /// Show what is set of a disk (scheduler, hierarchy, depth, polling, the scheduler's tunables)
+    /// or of a group (weights and limits)
     ///
-    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. NAME may also be
-    /// `use_hierarchy`, `io_poll` or `plug`, which the list leaves out. `scheduler` is the one in
-    /// force; `scheduler_auto=1`, which is only shown, says that auto chose it. docs/schedulers.md
-    /// has the unit, the range and the default of each tunable.
+    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Lines of a group
+    /// on several disks begin with the disk. NAME of a disk may also be `use_hierarchy`, `io_poll`
+    /// or `plug`, which the list leaves out. `scheduler` is the one in force; `scheduler_auto=1`,
+    /// which is only shown, says that auto chose it. docs/schedulers.md has the unit, the range and
+    /// the default of each tunable.
     Get {
-        /// Name of the disk
-        disk: String,
+        /// Name of the disk, or path of the group, which begins with a /
+        #[arg(value_name = "DISK|/GROUP")]
+        object: String,
 
         /// What to show of it, such as scheduler or a tunable [default: all]
         name: Option<String>,
     },
 
-    /// Change a disk's settings while it is served, until the server ends or reads its file again
+    /// Change what is set of a disk or of a group while it is served, until the server ends or
+    /// reads its file again
     ///
-    /// NAME is scheduler, depth, poll, a tunable of the scheduler that is then in force, or under
-    /// cfq hierarchy, with the value leaf-weight, flat or entities (`use_hierarchy=0` is flat,
-    /// `use_hierarchy=1` entities). `scheduler=auto` takes wfq if nothing rotates, else cfq;
+    /// NAME of a group is one of its keys that change on a reload: weight, `leaf_weight`,
+    /// `weight_device.DISK`, riops and so on, with values as in the file.
+    ///
+    /// NAME of a disk is scheduler, depth, poll, a tunable of the scheduler that is then in force,
+    /// or under cfq hierarchy, with the value leaf-weight, flat or entities (`use_hierarchy=0` is
+    /// flat, `use_hierarchy=1` entities). `scheduler=auto` takes wfq if nothing rotates, else cfq;
     /// `depth=learned` makes wfq learn the depth. `poll` is auto, interrupt, classic or hybrid;
     /// hybrid has `io_poll_delay`, `io_poll_part`, `io_poll_hyb_use_min` and `io_poll_hyb_adjust`
     /// (docs/polling.md). A command is applied as a whole, or not at all. Prints what is then in
@@ -228,12 +233,17 @@ enum Question {
     /// values that fit the disk, overridden by those of the server's file and of earlier changes,
     /// if it has a tunable of that name.
     Set {
-        /// Name of the disk
-        disk: String,
+        /// Name of the disk, or path of the group, which begins with a /
+        #[arg(value_name = "DISK|/GROUP")]
+        object: String,
 
         /// What to set, such as scheduler=bfq or depth=16; in this order
         #[arg(value_name = "NAME=VALUE", required = true)]
         settings: Vec<String>,
+
+        /// Set it of the group on this disk alone
+        #[arg(long, value_name = "NAME")]
+        disk: Option<String>,
     },
 
     /// Read the server's file again, and apply what may change while it serves
@@ -303,19 +313,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Question::Weight { group, weight, leaf, disk } => {
-            let change = WeightChange {
-                group: group.clone(),
-                weight: WeightChange::value(weight),
-                leaf_weight: leaf.as_deref().map(WeightChange::value),
-                disk: disk.clone(),
-            };
-            weight::show(group, &set_weight(socket, &change)?)
+            let change = group::weights(group, weight, leaf.as_deref(), disk.as_deref());
+            group::show_weights(group, &set_group(socket, &change)?)
         }
         Question::Limit { group, limits, disk } => {
-            let change = limit::change(group, limits, disk.as_deref())?;
-            limit::show(group, &set_limits(socket, &change)?)
+            let change = group::change(group, limits, disk.as_deref())?;
+            group::show_limits(group, &set_group(socket, &change)?)
         }
-        Question::Get { disk, name } => {
+        Question::Get { object: path, name } if group::is_group(path) => {
+            let nothing = GroupChange { group: path.clone(), ..GroupChange::default() };
+            group::show(&set_group(socket, &nothing)?, name.as_deref())?
+        }
+        Question::Set { object: path, settings, disk } if group::is_group(path) => {
+            let change = group::change(path, settings, disk.as_deref())?;
+            group::show(&set_group(socket, &change)?, None)?
+        }
+        Question::Get { object: disk, name } => {
             let answer = fetch_settings(socket)?;
             let settings = settings::of(disk, &answer)?;
             match name {
@@ -323,7 +336,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 None => settings::show(settings),
             }
         }
-        Question::Set { disk, settings } => {
+        Question::Set { disk: Some(_), .. } => {
+            anyhow::bail!("--disk is allowed beside a group, whose path begins with a \"/\"");
+        }
+        Question::Set { object: disk, settings, disk: None } => {
             let change = settings::change(disk, settings)?;
             let answer = change_settings(socket, &change)?;
             settings::show(settings::of(disk, &answer)?)

@@ -1,4 +1,4 @@
-//! `ctl get` and `ctl set`: what is set of a disk, a line each as `ctl set` takes it.
+//! `ctl get` and `ctl set` of a disk: what is set of it, a line each as `ctl set` takes it.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,18 @@ use serde_json::Value;
 /// The change that `NAME=VALUE` arguments ask for.
 pub(super) fn change(disk: &str, settings: &[String]) -> Result<DiskChange> {
     let settings = settings.iter().map(|setting| {
-        let (name, value) = setting.split_once('=').with_context(|| {
-            format!("{setting:?}: NAME=VALUE is allowed, such as scheduler=bfq or slice_idle=4")
-        })?;
+        let (name, value) = split(setting, "scheduler=bfq or slice_idle=4")?;
         Ok((name.to_owned(), number_or_text(value)))
     });
     let set = NewSettings(settings.collect::<Result<_>>()?);
     Ok(DiskChange { disk: disk.to_owned(), set })
+}
+
+/// Name and value of a `NAME=VALUE`.
+pub(super) fn split<'a>(setting: &'a str, examples: &str) -> Result<(&'a str, &'a str)> {
+    setting
+        .split_once('=')
+        .with_context(|| format!("{setting:?}: NAME=VALUE is allowed, such as {examples}"))
 }
 
 pub(super) fn number_or_text(text: &str) -> Value {

@@ -7,7 +7,7 @@ use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
 use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
-use super::{are_nested, depth, far, limit, lines, poll, queues, threads};
+use super::{are_nested, depth, far, group, lines, poll, queues, threads};
 
 /// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ fn inner_state(disk: &DiskStat) -> Vec<String> {
 
 /// A group's limits, and what came of them.
 fn limits(disk: &DiskStat, group: &GroupStat) -> String {
-    let mut text = format!("{}: {}", group.path, limit::in_words(&group.limits));
+    let mut text = format!("{}: {}", group.path, group::in_words(&group.limits));
     if !disk.limits_apply {
         let _ = write!(text, "; no effect under {}", disk.scheduler);
     }

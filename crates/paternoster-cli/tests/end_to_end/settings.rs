@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use paternoster::{Hierarchy, SchedulerKind};
 use paternoster_server::ctl::{
-    DiskChange, NewSettings, WeightChange, change_settings, fetch_stat, set_weight,
+    DiskChange, GroupChange, NewSettings, change_settings, fetch_stat, set_group,
 };
 use paternoster_server::stat::{Detail, DiskStat};
 use serde_json::Value;
@@ -152,6 +152,14 @@ fn limits_are_set_shown_and_put_back_by_the_file() {
     assert_eq!(said.as_deref(), Ok("disk d: /a has min_iops 9, wbps 1 MiB\n"));
     let shown = ctl(&served, &["stat"]).expect("it answers");
     assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB\n"), "{shown}");
+    assert_eq!(ctl(&served, &["get", "/a", "wbps"]).as_deref(), Ok("1048576\n"));
+    let shown = ctl(&served, &["set", "/a", "weight=7", "latency_target=2ms"]).expect("allowed");
+    for line in ["weight=7\n", "latency_target=2ms\n", "riops=max\n", "min_iops=9\n"] {
+        assert!(shown.contains(line), "no {line}: {shown}");
+    }
+    let refused = ctl(&served, &["set", "/a", "latency_target=2000"]).expect_err("no unit");
+    assert!(refused.contains("a duration with its unit, \"2000us\", is allowed"), "{refused}");
+    ctl(&served, &["set", "/a", "weight=default", "latency_target=0us"]).expect("allowed");
     ctl(&served, &["set", "d", "scheduler=cfq"]).expect("allowed");
     let shown = ctl(&served, &["stat"]).expect("it answers");
     assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB; no effect under cfq\n"), "{shown}");
@@ -175,8 +183,8 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
         assert!(shown.contains(&format!("\nhierarchy={hierarchy}\n")), "{setting}: {shown}");
     }
     for (what, said) in [
-        (&["/a", "use_hierarchy=1"][..], "there is no disk \"/a\"; there are: \"d\""),
-        (&["/", "use_hierarchy=1"], "there is no disk \"/\"; there are: \"d\""),
+        (&["/a", "use_hierarchy=1"][..], "a group has no \"use_hierarchy\"; what can be set is: "),
+        (&["/", "use_hierarchy=1"], "there is no group \"/\"; there are: \"/a\""),
         (&["d", "use_hierarchy=2"], "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
         (&["d", "use_hierarchy=flat"], "use_hierarchy = \"flat\": 0 (flat) or 1 (entities) is"),
         (&["d", "use_hierarchy="], "use_hierarchy = \"\": 0 (flat) or 1 (entities) is allowed"),
@@ -270,9 +278,8 @@ fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
     let change = DiskChange { disk: "d".to_owned(), set: NewSettings(set) };
     let answer = change_settings(&path, &change).expect("allowed");
     assert_eq!(answer.disks[0].scheduler, kind.name());
-    let weight = random.u32(1..=1000).into();
-    let weight = WeightChange { group: "/a".to_owned(), weight, leaf_weight: None, disk: None };
-    set_weight(&path, &weight).expect("allowed");
+    let weight = GroupChange::one("/a", "weight", random.u32(1..=1000));
+    set_group(&path, &weight).expect("allowed");
 }
 
 fn disk(served: &Served) -> DiskStat {

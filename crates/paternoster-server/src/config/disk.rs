@@ -169,6 +169,9 @@ fn check_disk(
     let before = mistakes.count();
     let Object { name, keys, states, .. } = draft;
     mistakes.note(check_name("disk", name));
+    if name.value.starts_with('/') {
+        mistakes.add(&name.place, Problem::DiskAsGroup { disk: name.value.clone() });
+    }
     let Behind { backend, size, block, file, rotational } =
         check_backend(draft, beside, is_written, mistakes);
     let scheduler = match (keys.scheduler, keys.rotational.or(rotational)) {

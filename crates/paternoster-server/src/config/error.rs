@@ -133,6 +133,9 @@ pub enum Problem {
     #[error("{what} {name:?}: at most {max} bytes without control characters are allowed")]
     BadName { what: &'static str, name: String, max: usize },
 
+    /// A disk that would be taken for a group.
+    #[error("disk {disk:?}: a name that begins with \"/\" is a group's; any other is allowed")]
+    DiskAsGroup { disk: String },
     /// No disk at all.
     #[error("there is no disk; a [disks.NAME] table is needed")]
     NoDisk,

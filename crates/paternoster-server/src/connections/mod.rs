@@ -18,7 +18,7 @@ mod faults;
 #[cfg(test)]
 mod faulty;
 mod greatest_rate;
-mod limit;
+mod group;
 mod own_site;
 mod recording;
 mod register;
@@ -30,7 +30,6 @@ mod stat;
 #[cfg(test)]
 mod swarm;
 mod targets;
-mod weight;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -226,14 +225,9 @@ impl Front<Scheduler> for Connections {
                     }
                 }
                 Message::EndRecording => end_recording(owner),
-                Message::SetWeight(weights, sender) => {
-                    if let Some(in_force) = self.set_weight(owner, &weights) {
+                Message::SetGroup(settings, sender) => {
+                    if let Some(answer) = self.set_group(owner, &settings) {
                         // Whoever asked may have gone.
-                        let _ = sender.send(in_force);
-                    }
-                }
-                Message::SetLimits(limits, sender) => {
-                    if let Some(answer) = self.set_limits(owner, &limits) {
                         let _ = sender.send(answer);
                     }
                 }

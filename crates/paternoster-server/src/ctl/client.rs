@@ -16,13 +16,12 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 
-use super::limit::{LimitAnswer, LimitChange};
+use super::group::{GroupAnswer, GroupChange};
 use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
-use super::server::{SETTINGS, TRACE};
+use super::server::{GROUPS, SETTINGS, TRACE};
 use super::settings::{DiskChange, SettingsAnswer};
 use super::trace::TraceQuestion;
-use super::weight::{WeightAnswer, WeightChange};
 use crate::stat::{Detail, Stat};
 
 type Response = hyper::Response<Incoming>;
@@ -141,18 +140,12 @@ pub fn fetch_stat(path: &Path, detail: Detail) -> Result<StatAnswer, CtlError> {
     Ok(StatAnswer { json, stat })
 }
 
-/// Has the server on this control socket change a group's weights, and returns those in force then.
-pub fn set_weight(path: &Path, change: &WeightChange) -> Result<WeightAnswer, CtlError> {
+/// Has the server on this control socket change what is set of a group, and returns what is in
+/// force then.
+pub fn set_group(path: &Path, change: &GroupChange) -> Result<GroupAnswer, CtlError> {
     let body = serde_json::to_vec(change).expect("the question has string keys only").into();
-    let version = |answer: &WeightAnswer| answer.version;
-    ask(path, Method::PUT, "/v1/groups/weight", body, version).map(|(_, answer)| answer)
-}
-
-/// Has the server on this control socket change a group's limits, and returns those in force then.
-pub fn set_limits(path: &Path, change: &LimitChange) -> Result<LimitAnswer, CtlError> {
-    let body = serde_json::to_vec(change).expect("the question has string keys only").into();
-    let version = |answer: &LimitAnswer| answer.version;
-    ask(path, Method::PUT, "/v1/groups/limits", body, version).map(|(_, answer)| answer)
+    let version = |answer: &GroupAnswer| answer.version;
+    ask(path, Method::PUT, GROUPS, body, version).map(|(_, answer)| answer)
 }
 
 /// Asks the server on this control socket what is set of its disks.

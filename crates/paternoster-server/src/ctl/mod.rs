@@ -5,8 +5,7 @@
 //!        │ client.rs
 //!        ▼
 //!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
-//!   PUT  /v1/groups/weight
-//!   PUT  /v1/groups/limits
+//!   PUT  /v1/groups/settings
 //!   GET, PUT  /v1/disks/settings
 //!   POST /v1/reload
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
@@ -17,21 +16,20 @@
 //! error too, is a JSON object with a `version`; that of `/metrics` is Prometheus' text.
 
 mod client;
-mod limit;
+mod group;
 mod place;
 mod reload;
 mod server;
 mod settings;
 mod slots;
 mod trace;
-mod weight;
 
 pub use client::{
     CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, follow_trace, reload,
-    set_limits, set_weight,
+    set_group,
 };
-pub(crate) use limit::NewLimits;
-pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
+pub(crate) use group::NewGroup;
+pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce};
 pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
@@ -39,5 +37,3 @@ pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;
 pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
-pub(crate) use weight::NewWeights;
-pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};

@@ -29,12 +29,11 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
-use super::limit::{LimitAnswer, LimitChange, LimitError};
+use super::group::{GroupAnswer, GroupChange, GroupError};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
-use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
 
@@ -53,11 +52,8 @@ pub trait Control: Send + Sync + 'static {
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
 
-    /// Changes weights of a group; they are in force when this returns. Called as `stat` is.
-    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
-
-    /// Changes limits of a group; they are in force when this returns. Called as `stat` is.
-    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError>;
+    /// Changes what is set of a group; it is in force when this returns. Called as `stat` is.
+    fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError>;
 
     /// Reports what is set of every disk. Called as `stat` is.
     fn settings(&self) -> Result<SettingsAnswer, SettingError>;
@@ -205,8 +201,7 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 }
 
 const STAT: &str = "/v1/stat";
-const WEIGHT: &str = "/v1/groups/weight";
-const LIMITS: &str = "/v1/groups/limits";
+pub(super) const GROUPS: &str = "/v1/groups/settings";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 const RELOAD: &str = "/v1/reload";
 pub(super) const TRACE: &str = "/v1/trace";
@@ -215,8 +210,7 @@ const METRICS: &str = "/metrics";
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
-        .route(WEIGHT, put(set_weight))
-        .route(LIMITS, put(set_limits))
+        .route(GROUPS, put(set_group))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
         // Else a HEAD would record.
@@ -254,33 +248,17 @@ async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
     }
 }
 
-async fn set_weight(
-    State(server): State<Arc<dyn Control>>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    let allowed = "a JSON object with group and weight is allowed, and with leaf_weight and disk";
-    let change: WeightChange = match read(body, allowed) {
-        Ok(change) => change,
-        Err((status, error)) => return refuse(status, error),
-    };
-    match tokio::task::spawn_blocking(move || server.set_weight(&change)).await {
-        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
-        Ok(Err(error)) => refuse(error.status(), error.to_string()),
-        Err(_) => failed(),
-    }
-}
-
-async fn set_limits(
+async fn set_group(
     State(server): State<Arc<dyn Control>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let allowed = "a JSON object with group and set, an object of names and values, is allowed, \
                    and with disk";
-    let change: LimitChange = match read(body, allowed) {
+    let change: GroupChange = match read(body, allowed) {
         Ok(change) => change,
         Err((status, error)) => return refuse(status, error),
     };
-    match tokio::task::spawn_blocking(move || server.set_limits(&change)).await {
+    match tokio::task::spawn_blocking(move || server.set_group(&change)).await {
         Ok(Ok(answer)) => json(StatusCode::OK, &answer),
         Ok(Err(error)) => refuse(error.status(), error.to_string()),
         Err(_) => failed(),
@@ -372,7 +350,7 @@ fn failed() -> Response {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    let known = [STAT, WEIGHT, LIMITS, SETTINGS, RELOAD, TRACE, METRICS].join(", ");
+    let known = [STAT, GROUPS, SETTINGS, RELOAD, TRACE, METRICS].join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
@@ -384,7 +362,7 @@ async fn no_such_metrics(uri: Uri) -> Response {
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
     let (some, all) = match uri.path() {
-        WEIGHT | LIMITS => ("PUT is", "PUT"),
+        GROUPS => ("PUT is", "PUT"),
         SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
         RELOAD => ("POST is", "POST"),
         TRACE => ("GET is", "GET"),

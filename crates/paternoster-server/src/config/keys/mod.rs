@@ -259,8 +259,8 @@ pub(super) const ADDRESS: Text<SocketAddr> = Text {
     show: ToString::to_string,
 };
 
-/// Declares an object by its keys: a struct of their values, another of their states, and the table.
-/// The keys of a `part` are fields of one field.
+/// Declares an object by its keys: a struct of their values, another of their states, and the
+/// table. The keys of a `part` are fields of one field.
 macro_rules! keys {
     (
         $(#[$doc:meta])*

@@ -1,0 +1,36 @@
+//! What is set of a group while it is served: weights, caps, reservations and latency targets.
+
+use super::{Connections, DiskOwner};
+use crate::ctl::{GroupError, GroupInForce};
+use crate::messages::GroupSettings;
+
+impl Connections {
+    /// Changes what is set of a group, and returns what is in force then; none if the disk has no
+    /// such group.
+    pub(super) fn set_group(
+        &self,
+        owner: &mut DiskOwner,
+        new: &GroupSettings,
+    ) -> Option<Result<GroupInForce, GroupError>> {
+        let GroupSettings { group, settings } = new;
+        let disk = &self.label.name;
+        let id = self.tenants.iter().find(|tenant| tenant.path == *group)?.group;
+        let kind = owner.engine().elevator().scheduler().kind();
+        if !kind.has_group_limits() && settings.limits_something() {
+            let (disk, scheduler) = (disk.clone(), kind.name().to_owned());
+            return Some(Err(GroupError::NoLimits { disk, scheduler }));
+        }
+        owner.administer(|elevator, now| {
+            let group = &elevator.groups()[id];
+            let ((own, on_device), before) = (settings.weights(group, disk), *group.limits());
+            let limits = settings.limits(before);
+            elevator.set_weight(now, id, own);
+            elevator.set_device_weights(now, id, on_device);
+            if limits != before {
+                elevator.set_group_limits(now, id, limits);
+            }
+        });
+        let group = &owner.engine().elevator().groups()[id];
+        Some(Ok(GroupInForce::of(group, disk, kind.has_weights())))
+    }
+}
