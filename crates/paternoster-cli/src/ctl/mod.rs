@@ -1,6 +1,7 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod columns;
 mod depth;
 mod far;
 mod keys;
