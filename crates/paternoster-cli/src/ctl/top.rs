@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster::Nanos;
-use paternoster_server::stat::{Detail, DiskStat, GroupStat, Share, Stat, Times, Why};
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat, Why};
 
 use super::units::{NONE, Time, per_second};
 use super::watch;
@@ -99,11 +99,10 @@ fn has_asked(group: &GroupStat) -> bool {
 }
 
 fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
-    let GroupStat { path, ops, backlogged_ns, .. } = group;
+    let GroupStat { path, backlogged_ns, .. } = group;
     let part = |share: Option<f64>| share.map_or_else(none, percent);
-    let completed = ops.values().map(|op| op.completed).fold(0, u64::saturating_add);
-    let times = ops.values().fold(Times::default(), |all, op| all.plus(&op.total));
-    let latency = |per_mille| times.quantile(per_mille).map_or_else(none, short_time);
+    let OpStat { completed, total, .. } = group.all_ops();
+    let latency = |per_mille| total.quantile(per_mille).map_or_else(none, short_time);
     let line = format!(
         "{:<16} {:>5} {:>5} {:>6} {:>6} {:>6} {:>6}  {}",
         shortened(path, 16),
@@ -199,7 +198,7 @@ fn short_count(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::stat::{OpStat, TimeStat};
+    use paternoster_server::stat::TimeStat;
 
     use super::*;
 
