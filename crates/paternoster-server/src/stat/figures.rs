@@ -362,6 +362,7 @@ mod tests {
             merged: amount * 3,
             dispatched: amount * 4,
             completed: amount * 5,
+            queued: 6,
             wait_ns: amount * 6,
             service_ns: amount * 7,
             wait: [(4096, amount)].into_iter().collect(),

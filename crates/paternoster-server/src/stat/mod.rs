@@ -446,6 +446,8 @@ figures! {
     dispatched: u64, Counter = stats.dispatched;
     /// Requests that the disk has done, after merging.
     completed: u64, Counter, metric "tenant_requests_total" = stats.completed;
+    /// Requests of the operation that the scheduler holds now.
+    queued: u64, Gauge, metric "tenant_operation_queued_requests" = stats.queued;
     /// Time from the making of a request to its dispatch, summed over the completed ones.
     wait_ns: u64, Counter = stats.wait.as_nanos();
     /// Time from the dispatch of a request to its completion, summed over the completed ones.
@@ -469,5 +471,39 @@ pub fn op_name(op: Op) -> &'static str {
         Op::WriteZeroes => "write_zeroes",
         Op::Flush => "flush",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{
+        AnyScheduler, Bio, Device, Driver, Elevator, IoPrio, Nanos, NoTrace, SchedulerKind, Sector,
+        SectorCount,
+    };
+
+    use super::*;
+
+    #[test]
+    fn requests_that_wait_are_told_by_operation() {
+        let now = Instant::START;
+        let scheduler = AnyScheduler::new(SchedulerKind::Wfq, NoTrace);
+        let mut elevator = Elevator::new(scheduler, Device::solid_state(1), now);
+        let root = elevator.groups().root();
+        let client = elevator.add_io_context(now, IoPrio::default(), root);
+        let mut driver = Driver::new(elevator);
+        let far_apart = |n: u64| (Sector(n * 10_000), SectorCount(8));
+        let reads = (0..3).map(far_apart).map(|(at, length)| Bio::read(client, at, length));
+        let writes = (3..8).map(far_apart).map(|(at, length)| Bio::write(client, at, length));
+        for bio in reads.chain(writes) {
+            driver.submit(now, bio);
+        }
+        let mut in_device = vec![];
+        driver.dispatch(now, |_, rq| in_device.push(rq));
+        assert_eq!(in_device.len(), 1, "the device has one at a time");
+        let mut group = GroupStat::default();
+        group.count(driver.elevator().stats().group(root), now + Nanos::from_millis(1));
+        let queued = |op: &str| group.ops[op].queued;
+        assert_eq!([queued("read"), queued("write"), queued("flush")], [2, 5, 0]);
+        assert_eq!(group.queued, 7);
     }
 }
