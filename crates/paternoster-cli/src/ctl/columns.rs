@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use comfy_table::{CellAlignment, Table, presets};
+use paternoster_cli::output::alarming;
 
 /// A table that is being declared.
 pub(super) struct Columns<'a, T> {
@@ -38,8 +39,8 @@ impl<'a, T> Columns<'a, T> {
         self.columns.push(Column { alignment, heading: heading.to_owned(), cells });
     }
 
-    /// The table, each line with an end and indented by one.
-    pub(super) fn show(&self) -> String {
+    /// The table, each line with an end and indented by one, in colour if its row is alarming.
+    pub(super) fn show(&self, is_alarming: impl Fn(&T) -> bool) -> String {
         let mut table = Table::new();
         let headings = self.columns.iter().map(|column| &column.heading);
         table.load_style(presets::NOTHING).set_header(headings);
@@ -49,8 +50,13 @@ impl<'a, T> Columns<'a, T> {
         for (column, shown) in self.columns.iter().zip(table.column_iter_mut()) {
             shown.set_cell_alignment(column.alignment);
         }
-        table.lines().fold(String::new(), |mut text, line| {
-            let _ = writeln!(text, " {}", line.trim_end());
+        let rows = self.rows.iter().map(is_alarming);
+        // The first line has the headings.
+        let lines = table.lines().zip(std::iter::once(false).chain(rows));
+        lines.fold(String::new(), |mut text, (line, is_alarming)| {
+            let line = line.trim_end();
+            let line = if is_alarming { alarming(line) } else { line.to_owned() };
+            let _ = writeln!(text, " {line}");
             text
         })
     }

@@ -39,7 +39,7 @@ pub(super) fn show(queues: &[QueueStat]) -> String {
         numbers("SLICE", |slice| or_none(slice.slice_ns.map(Time)));
         numbers("DISPATCHED", |slice| slice.sent.to_string());
     }
-    table.show()
+    table.show(|_| false)
 }
 
 /// The raising factor, the time since then, and the time for which it lasts.

@@ -164,7 +164,10 @@ fn tenants(disk: &DiskStat, counts: Counts) -> String {
         });
         table.numbers("NEEDS", |line| or_none(line.own(line.group.needs_outstanding).flatten()));
     }
-    table.show()
+    let shares = disk.groups.iter().zip(disk.shares());
+    let short = shares.filter(|(group, share)| disk.is_short(group, *share));
+    let short: Vec<_> = short.map(|(group, _)| group.path.as_str()).collect();
+    table.show(|line| short.contains(&line.name.as_str()))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use std::time::Duration;
 use paternoster::Nanos;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat, Why};
 
+use paternoster_cli::output::alarming;
+
 use super::units::{NONE, Time, per_second};
 use super::watch;
 use super::{Place, depth};
@@ -29,7 +31,9 @@ use super::{Place, depth};
 /// a queue), `cap` (a cap holds it), `target` (held back for the latency target of another),
 /// `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too few
 /// outstanding: all of them are in the disk). `ctl why` says it in sentences. On a terminal q
-/// quits, and space refreshes now.
+/// quits, and space refreshes now; a tenant that is short of its share is red: HAD is less than 0.9
+/// of DUE, though a request of it waited for 95 % of the time, without what its own cap held.
+/// Without colours if `NO_COLOR` is set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -114,7 +118,9 @@ fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
         latency(990),
         disk.why(path).map(|why| causes(&why)).unwrap_or_default(),
     );
-    line.trim_end().to_owned() + "\n"
+    let line = line.trim_end();
+    let is_short = disk.is_short(group, *share);
+    (if is_short { alarming(line) } else { line.to_owned() }) + "\n"
 }
 
 /// What is left of 80 columns for the causes.
