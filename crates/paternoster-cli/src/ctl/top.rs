@@ -16,7 +16,7 @@ use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat,
 
 use paternoster_cli::output::alarming;
 
-use super::units::{NONE, Time, per_second};
+use super::units::{Time, or_none, per_second};
 use super::watch;
 use super::{Place, depth};
 
@@ -104,16 +104,16 @@ fn has_asked(group: &GroupStat) -> bool {
 
 fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
     let GroupStat { path, backlogged_ns, .. } = group;
-    let part = |share: Option<f64>| share.map_or_else(none, percent);
+    let part = |share: Option<f64>| or_none(share.map(percent));
     let OpStat { completed, total, .. } = group.all_ops();
-    let latency = |per_mille| total.quantile(per_mille).map_or_else(none, short_time);
+    let latency = |per_mille| or_none(total.quantile(per_mille).map(short_time));
     let line = format!(
         "{:<16} {:>5} {:>5} {:>6} {:>6} {:>6} {:>6}  {}",
         shortened(path, 16),
         part(share.entitled),
         part(share.achieved),
         percent(ratio(*backlogged_ns, disk.elapsed_ns)),
-        per_second(completed, disk.elapsed_ns).map_or_else(none, short_count),
+        or_none(per_second(completed, disk.elapsed_ns).map(short_count)),
         latency(500),
         latency(990),
         disk.why(path).map(|why| causes(&why)).unwrap_or_default(),
@@ -153,10 +153,6 @@ fn causes(why: &Why) -> String {
         text.push_str(&part);
     }
     text
-}
-
-fn none() -> String {
-    NONE.to_owned()
 }
 
 /// At most so many characters of a path: its end, which tells siblings apart.

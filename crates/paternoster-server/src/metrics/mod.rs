@@ -14,7 +14,7 @@ use self::readings::Readings;
 use self::text::{Seconds, Text};
 use crate::config::Limit;
 use crate::ctl::{Control, StatError};
-use crate::stat::{Detail, DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _};
+use crate::stat::{Detail, DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -79,61 +79,31 @@ fn add_families(
     }
 }
 
-/// The families that are no figures of `stat`, or no simple ones.
-const OTHERS: &[Figure] = &[
-    other("build_info", Kind::Gauge, "version", "1; the server's version is a label."),
-    other(
-        "scheduler_info",
-        Kind::Gauge,
-        "scheduler",
-        "1; the disk's back end, its scheduler and the scheduler's tunables are labels.",
-    ),
-    other(
-        "scheduler_internal",
-        Kind::Gauge,
-        "name",
-        "Internal state of the scheduler, by the name that it has in the JSON of stat.",
-    ),
-    other(
-        "tenant_limit",
-        Kind::Gauge,
-        "limit",
-        "Caps and reservations that are set, in ops or bytes a second, by their keys in the file, \
-         such as `riops`; they hold under `wfq`.",
-    ),
-    other(
-        "tenant_latency_target_seconds",
-        Kind::Gauge,
-        "",
-        "Latency target that is set; it holds under `wfq`.",
-    ),
-    other(
-        "tenant_time_seconds_total",
-        Kind::Counter,
-        "cause",
-        "All of the tenant's time, by what `ctl why` says: `turn`, `busy`, `idle_window`, `cap`, \
-         `target`, `server`, `memory`, `unread`, `too_few`, `nothing`. The first six are \
-         `tenant_backlogged_seconds_total`.",
-    ),
-    other(
-        "tenant_entitled_ratio",
-        Kind::Gauge,
-        "",
-        "Part of the disk that the tenant is due by its weight among those that asked for \
-         something since the last scrape, or in the last second; absent if it asked for nothing, \
-         and under a scheduler without weights.",
-    ),
-    other(
-        "tenant_achieved_ratio",
-        Kind::Gauge,
-        "",
-        "Part that the tenant had of what was done in that time, where a request costs as much as \
-         16 KiB.",
-    ),
-];
-
-const fn other(metric: &'static str, kind: Kind, label: &'static str, doc: &'static str) -> Figure {
-    Figure { name: "", kind, doc, metric, label, parts: &[] }
+figures! {
+    /// The families that are no figures of `stat`, or no simple ones.
+    const OTHERS;
+    /// 1; the server's version is a label.
+    Gauge by "version", metric "build_info";
+    /// 1; the disk's back end, its scheduler and the scheduler's tunables are labels.
+    Gauge by "scheduler", metric "scheduler_info";
+    /// Internal state of the scheduler, by the name that it has in the JSON of stat.
+    Gauge by "name", metric "scheduler_internal";
+    /// Caps and reservations that are set, in ops or bytes a second, by their keys in the file,
+    /// such as `riops`; they hold under `wfq`.
+    Gauge by "limit", metric "tenant_limit";
+    /// Latency target that is set; it holds under `wfq`.
+    Gauge, metric "tenant_latency_target_seconds";
+    /// All of the tenant's time, by what `ctl why` says: `turn`, `busy`, `idle_window`, `cap`,
+    /// `target`, `server`, `memory`, `unread`, `too_few`, `nothing`. The first six are
+    /// `tenant_backlogged_seconds_total`.
+    Counter by "cause", metric "tenant_time_seconds_total";
+    /// Part of the disk that the tenant is due by its weight among those that asked for something
+    /// since the last scrape, or in the last second; absent if it asked for nothing, and under a
+    /// scheduler without weights.
+    Gauge, metric "tenant_entitled_ratio";
+    /// Part that the tenant had of what was done in that time, where a request costs as much as 16
+    /// KiB.
+    Gauge, metric "tenant_achieved_ratio";
 }
 
 /// What a disk is served by, with every tunable as a label, and what its scheduler tells of itself.

@@ -16,7 +16,8 @@
 //!
 //! A struct that stands in lists has `"LABEL" by FIELD`: it is known again by that field. One whose
 //! counters begin anew together, as those of a scheduler do, has `anew if FIELD falls`.
-//! `of (ARGUMENTS)` makes a constructor of what stands behind `=` in each declaration.
+//! `of (ARGUMENTS)` makes a constructor of what stands behind `=` in each declaration. Instead of a
+//! struct there may be a `const`, of figures of metrics alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -241,18 +242,15 @@ macro_rules! figures {
         }
 
         const _: () = {
-            use $crate::stat::figures::{Figure, How, Kind, Labels, Take, Value};
+            use $crate::stat::figures::{Figure, How, Labels, Take, Value};
 
             #[allow(unused_variables, reason = "of a struct without numbers")]
             impl Value for $Struct {
                 const PARTS: &'static [Figure] = &[
                     $(Figure {
                         name: stringify!($name),
-                        kind: Kind::$Kind,
-                        doc: concat!($($doc),+).trim_ascii_start(),
-                        metric: concat!("" $(, $metric)?),
-                        label: concat!("" $(, $by)?),
                         parts: <$Type as Value>::PARTS,
+                        ..figures!(@figure $Kind [$($doc),+] [$($metric)?] [$($by)?])
                     },)+
                 ];
 
@@ -277,6 +275,28 @@ macro_rules! figures {
         };
 
         figures!(@of $Struct [$($arguments)?] { $($name = [$($from)?];)+ });
+    };
+    (
+        $(#[$outer:meta])*
+        const $NAME:ident;
+        $(
+            $(#[doc = $doc:literal])+
+            $Kind:ident $(by $by:literal)?, metric $metric:literal;
+        )+
+    ) => {
+        $(#[$outer])*
+        const $NAME: &[$crate::stat::Figure] =
+            &[$(figures!(@figure $Kind [$($doc),+] [$metric] [$($by)?])),+];
+    };
+    (@figure $Kind:ident [$($doc:literal),+] [$($metric:literal)?] [$($by:literal)?]) => {
+        $crate::stat::Figure {
+            name: "",
+            kind: $crate::stat::Kind::$Kind,
+            doc: concat!($($doc),+).trim_ascii_start(),
+            metric: concat!("" $(, $metric)?),
+            label: concat!("" $(, $by)?),
+            parts: &[],
+        }
     };
     (@of $Struct:ident [] $declared:tt) => {};
     (@of $Struct:ident [($($argument:ident: $Argument:ty),+)] {

@@ -24,13 +24,13 @@ use paternoster::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::figures::{How, figures};
+use self::figures::How;
 use crate::config::Limit;
 
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::far::FarStat;
 pub use self::figures::{Figure, Kind};
-pub(crate) use self::figures::{Number, Value};
+pub(crate) use self::figures::{Number, Value, figures};
 pub use self::histogram::Times;
 pub use self::poll::{OvershootStat, PollClassStat, PollStat};
 pub(crate) use self::queue::QueueFormatter;
