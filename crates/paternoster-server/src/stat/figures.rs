@@ -335,8 +335,8 @@ pub(crate) use figures;
 mod tests {
     use super::*;
     use crate::stat::{
-        BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, OvershootStat, PollClassStat,
-        PollStat, Stat, ThreadsStat,
+        BlkioStat, DiskStat, FarStat, GroupStat, LearnedDepth, OpStat, OvershootStat,
+        PollClassStat, PollStat, Stat, ThreadsStat,
     };
 
     fn since<T: Value>(now: &T, earlier: &T) -> T {
@@ -459,5 +459,29 @@ mod tests {
     #[test]
     fn server_that_was_started_again_is_counted_from_then() {
         assert_eq!(reading(1000, 7).since(&reading(2000, 100)), reading(1000, 7));
+    }
+
+    #[test]
+    fn totals_and_states_are_in_a_span_what_they_are() {
+        let of = |lost, connections| {
+            let far = FarStat { lost, connections, sent_again: lost, ..FarStat::default() };
+            DiskStat { far: Some(far), queued: connections, ..DiskStat::default() }
+        };
+        assert_eq!(since(&of(5, 2), &of(3, 9)), of(5, 2));
+    }
+
+    #[test]
+    fn sum_has_what_either_has() {
+        let of = |op: &str, bios: u64, queued: u32, outstanding_ns: Option<u64>| {
+            let total = [(4096, bios)].into_iter().collect();
+            let op = (op.to_owned(), OpStat { bios, total, ..OpStat::default() });
+            GroupStat { queued, outstanding_ns, ops: [op].into(), ..GroupStat::default() }
+        };
+        let reads = |sum: &GroupStat| (sum.ops["read"].bios, sum.ops["read"].total.count());
+        let sum = of("read", 3, 1, None).plus(&of("read", 4, 10, Some(7)));
+        assert_eq!((reads(&sum), sum.queued, sum.outstanding_ns), ((7, 7), 11, Some(7)));
+        let sum = of("read", 3, 1, Some(5)).plus(&of("write", 4, 10, Some(7)));
+        assert_eq!((reads(&sum), sum.ops["write"].bios), ((3, 3), 4));
+        assert_eq!(sum.outstanding_ns, Some(12));
     }
 }
