@@ -7,6 +7,8 @@
 //!   <!-- table: fitted bfq -->       those that differ from their defaults on some medium
 //!   <!-- table: lines bfq -->        every line of a log that tells of an event of it, and its
 //!                                    fields; "lines every" has those of every scheduler
+//!   <!-- table: figures -->          every figure in the JSON of stat
+//!   <!-- table: metrics -->          every metric
 //!   <!-- end of table -->
 //! ```
 
@@ -15,12 +17,14 @@ use paternoster::{
     AnyScheduler, Device, Elevator, ElevatorEvent, EventInfo, FieldInfo, Instant, Medium, NoTrace,
     SchedulerKind, TunableInfo,
 };
+use paternoster_server::stat::{Figure, Kind, Stat};
 use std::fmt::Write as _;
 
 /// The command that makes the tables anew.
 pub(crate) const REPAIR: &str = "cargo xtask tables --write";
 /// The pages with tables.
-const PAGES: [&str; 3] = ["docs/schedulers.md", "docs/tuning.md", FORMAT];
+const PAGES: [&str; 5] =
+    ["docs/schedulers.md", "docs/tuning.md", "docs/operations.md", "docs/figures.md", FORMAT];
 /// The page that says what logs have.
 pub(crate) const FORMAT: &str = "oracle/FORMAT.md";
 const BEGIN: &str = "<!-- table: ";
@@ -87,8 +91,11 @@ fn filled(page: &str) -> Result<String> {
 
 /// The table of that name.
 fn table(name: &str) -> Result<String> {
-    if name == "lines every" {
-        return Ok(lines(&[ElevatorEvent::TABLE]));
+    match name {
+        "lines every" => return Ok(lines(&[ElevatorEvent::TABLE])),
+        "figures" => return Ok(figures()),
+        "metrics" => return Ok(metrics()),
+        _ => {}
     }
     let (what, scheduler) = name.split_once(' ').context("it is WHAT SCHEDULER")?;
     let kind: SchedulerKind = scheduler.parse()?;
@@ -109,6 +116,38 @@ fn tunables(kind: SchedulerKind) -> String {
         let TunableInfo { name, unit, default, doc, .. } = *info;
         let (default, range) = (info.shown(default), info.range());
         writeln!(text, "| `{name}` | {unit} | {default} | {range} | {doc} |")
+            .expect("writing to a String succeeds");
+    }
+    text + "\n"
+}
+
+/// Every figure in the JSON of `stat`, a row each.
+fn figures() -> String {
+    let mut rows = vec!["\n| of | figure | kind | what it says |\n|---|---|---|---|".to_owned()];
+    figures_of(&mut rows, "", Stat::FIGURES.parts);
+    rows.join("\n") + "\n\n"
+}
+
+fn figures_of(rows: &mut Vec<String>, path: &str, figures: &[Figure]) {
+    for Figure { name, kind, doc, parts, .. } in figures {
+        let of = if path.is_empty() { String::new() } else { format!("`{path}` ") };
+        rows.push(format!("| {of}| `{name}` | {} | {doc} |", kind.name()));
+        // The root's are those of every group.
+        if *kind != Kind::Untold {
+            let inner = if path.is_empty() { (*name).to_owned() } else { format!("{path}.{name}") };
+            figures_of(rows, &inner, parts);
+        }
+    }
+}
+
+/// Every metric, a row each.
+fn metrics() -> String {
+    let mut text = "\n| metric | type | what it says |\n|---|---|---|\n".to_owned();
+    for (family, label) in paternoster_server::metric_families() {
+        let by = if label.is_empty() { String::new() } else { format!(", by `{label}`") };
+        let Figure { metric, kind, doc, .. } = *family;
+        let kind = if kind == Kind::Flag { Kind::Gauge } else { kind }.name();
+        writeln!(text, "| `{metric}` | {kind}{by} | {doc} |")
             .expect("writing to a String succeeds");
     }
     text + "\n"
@@ -220,6 +259,17 @@ mod tests {
         assert!(!every.contains("`` |"), "{every}");
         let kyber = table("lines kyber").expect("there is one");
         assert!(kyber.contains("| | `type` | Of which latencies. `total`: under way; "), "{kyber}");
+    }
+
+    #[test]
+    fn figure_is_shown_by_its_path_and_its_metric() {
+        let figures = figures();
+        assert!(figures.contains("| `disks.groups.ops` | `merged` | counter | "), "{figures}");
+        assert!(!figures.contains("`disks.root`"), "they are those of every group");
+        let metrics = metrics();
+        assert!(metrics.contains("| `tenant_merges_total` | counter, by `op` | "), "{metrics}");
+        assert!(metrics.contains("| `disk_sync_failed` | gauge | "), "a flag is 0 or 1");
+        assert!(metrics.contains("| `build_info` | gauge, by `version` | "), "{metrics}");
     }
 
     /// What Linux does by itself is in force too: CFQ's `slice_idle` is 0 where nothing rotates.

@@ -18,26 +18,37 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A disk on which two seconds pass between two readings, whatever a clock says, and in them a
-/// group has ten reads of 1 KiB done, and something waiting for half a second.
+/// group has ten reads of 1 KiB done, and something waiting for half a second; or all the time,
+/// while another of its weight has ninety done.
 #[derive(Default)]
-struct Steady(AtomicU64);
+struct Steady {
+    readings: AtomicU64,
+    is_short: bool,
+}
 
 impl Control for Steady {
     fn stat(&self, _: Detail) -> Result<Stat, StatError> {
-        let reading = 1000 + self.0.fetch_add(1, Ordering::Relaxed);
-        let completed = reading * 10;
-        let bytes = completed << 10;
-        let wait_ns = completed * 1_500_000;
-        let read = OpStat { completed, bytes, wait_ns, ..OpStat::default() };
-        let group = GroupStat {
-            path: "/gold".to_owned(),
-            weight: 400,
-            backlogged_ns: reading * 500_000_000,
-            ops: [("read".to_owned(), read)].into(),
-            ..GroupStat::default()
+        let reading = 1000 + self.readings.fetch_add(1, Ordering::Relaxed);
+        let group = |path: &str, reads: u64, waited_ns: u64| {
+            let completed = reading * reads;
+            let bytes = completed << 10;
+            let wait_ns = completed * 1_500_000;
+            let read = OpStat { completed, bytes, wait_ns, ..OpStat::default() };
+            GroupStat {
+                path: path.to_owned(),
+                weight: 400,
+                leaf_weight: 400,
+                backlogged_ns: reading * waited_ns,
+                ops: [("read".to_owned(), read)].into(),
+                ..GroupStat::default()
+            }
         };
         let (name, elapsed_ns) = ("d".to_owned(), reading * 2_000_000_000);
-        let groups = vec![group];
+        let groups = if self.is_short {
+            vec![group("/gold", 10, 2_000_000_000), group("/hog", 90, 2_000_000_000)]
+        } else {
+            vec![group("/gold", 10, 500_000_000)]
+        };
         let weights_apply = true;
         let disk = DiskStat { name, elapsed_ns, groups, weights_apply, ..DiskStat::default() };
         Ok(Stat::new(vec![disk]))
@@ -170,4 +181,48 @@ fn q_ends_top_on_a_terminal_and_the_keys_are_named() {
     assert!(begin.elapsed() < Duration::from_secs(30), "{rest}");
     assert!(rest.contains(" icanon") && rest.contains(" echo "), "{rest}");
     assert!(child.wait().expect("a child").success(), "{rest}");
+}
+
+/// What `paternoster` shows of a tenant that is short of its share, on a terminal or a pipe.
+fn shown(args: &str, variables: &[(&str, &str)], is_terminal: bool) -> String {
+    let dir = tempfile::tempdir().expect("a directory");
+    let listener = bind_unix(&dir.path().join("ctl"), 0o600).expect("a socket");
+    let steady = Steady { is_short: true, ..Steady::default() };
+    let _server = ctl::serve(listener, Arc::new(steady)).expect("a server");
+    let asked = format!("{} {args}", env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = if is_terminal { Command::new("script") } else { Command::new("sh") };
+    if is_terminal {
+        command.args(["--quiet", "--return", "--command", &asked, "/dev/null"]);
+    } else {
+        command.args(["-c", &asked]);
+    }
+    command.current_dir(dir.path()).stdin(Stdio::null());
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    let output = command.env("TERM", "xterm").envs(variables.iter().copied()).output();
+    let output = output.expect("it runs");
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success() && shown.contains("/gold"), "{shown}");
+    shown
+}
+
+#[test]
+fn tenant_short_of_its_share_is_red_on_a_terminal_alone() {
+    const RED: &str = "\x1b[31m";
+    for args in ["top --ctl ctl --once -d 0.1", "ctl --ctl ctl stat"] {
+        let shown_red = shown(args, &[], true);
+        let red: Vec<_> = shown_red.lines().filter(|line| line.contains(RED)).collect();
+        let [gold] = red[..] else { panic!("one is red: {shown_red:?}") };
+        assert!(gold.contains("/gold ") && gold.trim_start().starts_with(RED), "{gold:?}");
+        assert!(gold.trim_end().ends_with("\x1b[0m"), "{gold:?}");
+        for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+            let plain = shown(args, &[(name, value)], true);
+            assert!(!plain.contains(RED), "{name}: {plain:?}");
+        }
+        for variables in [&[][..], &[("CLICOLOR_FORCE", "1")]] {
+            let piped = shown(args, variables, false);
+            assert!(!piped.contains('\x1b'), "{piped:?}");
+        }
+    }
 }

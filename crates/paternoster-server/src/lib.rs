@@ -44,6 +44,7 @@ mod uri;
 
 pub use acquire::obstacles;
 pub use control::ControlHandle;
+pub use metrics::families as metric_families;
 pub use serve::run;
 pub use server::Server;
 

@@ -3,116 +3,48 @@
 
 use paternoster_server::stat::{BlkioStat, GroupStat, OpStat};
 
-/// What a line of the table shows.
-#[derive(Clone, Debug, Default)]
+/// A line of the table.
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     /// The group's path; with a `/` behind it, it is all of the group, with those below it.
     pub(super) name: String,
-    pub(super) weight: u32,
-    /// None of all of a group.
-    pub(super) leaf_weight: Option<u32>,
-    /// The time for which it was charged; none under a scheduler that charges no time.
-    pub(super) time_ns: Option<u64>,
-    /// The time in which it had a request waiting. None of all of a group, where the times of
-    /// several overlap.
-    pub(super) backlogged_ns: Option<u64>,
-    /// The time for which its requests were outstanding, summed over them; none if that is not
-    /// measured.
-    pub(super) outstanding_ns: Option<u64>,
-    /// How many its weight needs. None of all of a group, and if it is not known.
-    pub(super) needs_outstanding: Option<u32>,
-    pub(super) connections: u32,
-    pub(super) reads: OpStat,
-    pub(super) writes: OpStat,
-    /// All operations together.
-    pub(super) all: OpStat,
-    pub(super) queued: u32,
-    pub(super) in_device: u32,
+    /// The group, or the sum of those in it. Of a sum there are no leaf weight and no need, and
+    /// times with a request waiting overlap: it has none of them.
+    pub(super) group: GroupStat,
+    /// Whether it is a sum.
+    pub(super) is_sum: bool,
 }
 
 /// The lines of these groups, in their order.
 pub(super) fn of(groups: &[GroupStat]) -> Vec<Line> {
     let mut lines = Vec::new();
     for group in groups {
-        let prefix = format!("{}/", group.path);
-        let below: Vec<_> = groups.iter().filter(|other| other.path.starts_with(&prefix)).collect();
-        let own = Line::of(group);
-        if !below.is_empty() {
-            let whole = Line {
-                name: prefix,
-                leaf_weight: None,
-                backlogged_ns: None,
-                needs_outstanding: None,
-                ..own.clone()
-            };
-            let all = below.into_iter().fold(whole, |sum, group| sum.and(&Line::of(group)));
-            lines.push(all);
+        let name = format!("{}/", group.path);
+        let mut below = groups.iter().filter(|other| other.path.starts_with(&name)).peekable();
+        if below.peek().is_some() {
+            let sum = below.fold(group.clone(), |sum, other| sum.plus(other));
+            let sum = GroupStat { weight: group.weight, ..sum };
+            lines.push(Line { name, group: sum, is_sum: true });
         }
-        lines.push(own);
+        lines.push(Line { name: group.path.clone(), group: group.clone(), is_sum: false });
     }
     lines
 }
 
 impl Line {
-    fn of(group: &GroupStat) -> Self {
-        let op = |name: &str| group.ops.get(name).copied().unwrap_or_default();
-        Self {
-            name: group.path.clone(),
-            weight: group.weight,
-            leaf_weight: Some(group.leaf_weight),
-            time_ns: time_ns(group),
-            backlogged_ns: Some(group.backlogged_ns),
-            outstanding_ns: group.outstanding_ns,
-            needs_outstanding: group.needs_outstanding,
-            connections: group.connections,
-            reads: op("read"),
-            writes: op("write"),
-            all: group.ops.values().fold(OpStat::default(), |all, op| sum(&all, op)),
-            queued: group.queued,
-            in_device: group.in_device,
-        }
+    /// A figure that a sum does not have.
+    pub(super) fn own<T>(&self, figure: T) -> Option<T> {
+        Some(figure).filter(|_| !self.is_sum)
     }
 
-    /// The same with what another did.
-    fn and(self, other: &Self) -> Self {
-        Self {
-            time_ns: self.time_ns.map(|own| own.saturating_add(other.time_ns.unwrap_or(0))),
-            outstanding_ns: added(self.outstanding_ns, other.outstanding_ns),
-            connections: self.connections.saturating_add(other.connections),
-            reads: sum(&self.reads, &other.reads),
-            writes: sum(&self.writes, &other.writes),
-            all: sum(&self.all, &other.all),
-            queued: self.queued.saturating_add(other.queued),
-            in_device: self.in_device.saturating_add(other.in_device),
-            ..self
-        }
+    /// The counts of one operation.
+    pub(super) fn op(&self, name: &str) -> OpStat {
+        self.group.ops.get(name).copied().unwrap_or_default()
     }
 }
 
-/// The sum of those that are known; none if neither is.
-fn added(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
-    }
-}
-
-fn sum(one: &OpStat, other: &OpStat) -> OpStat {
-    OpStat {
-        bios: one.bios.saturating_add(other.bios),
-        bytes: one.bytes.saturating_add(other.bytes),
-        merged: one.merged.saturating_add(other.merged),
-        dispatched: one.dispatched.saturating_add(other.dispatched),
-        completed: one.completed.saturating_add(other.completed),
-        wait_ns: one.wait_ns.saturating_add(other.wait_ns),
-        service_ns: one.service_ns.saturating_add(other.service_ns),
-        wait: one.wait.plus(&other.wait),
-        service: one.service.plus(&other.service),
-        total: one.total.plus(&other.total),
-    }
-}
-
-/// The time for which the group was charged, without the groups below it.
+/// The time for which the group was charged, without the groups below it; none under a scheduler
+/// that charges no time.
 pub(super) fn time_ns(group: &GroupStat) -> Option<u64> {
     match group.blkio.get("time")? {
         BlkioStat::Number(nanos) => Some(*nanos),
@@ -163,7 +95,10 @@ mod tests {
         let lines = of(&groups);
         let shown: Vec<_> = lines
             .iter()
-            .map(|line| (line.name.as_str(), line.weight, line.connections, line.reads.bytes))
+            .map(|line| {
+                let GroupStat { weight, connections, .. } = line.group;
+                (line.name.as_str(), weight, connections, line.op("read").bytes)
+            })
             .collect();
         let expected = [
             ("/org/", 1, 321, 3210),
@@ -175,10 +110,10 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         let whole = &lines[0];
-        assert_eq!((whole.queued, whole.in_device, whole.time_ns), (321, 321, Some(321)));
-        assert_eq!((whole.leaf_weight, whole.backlogged_ns), (None, None));
-        assert_eq!((whole.outstanding_ns, whole.needs_outstanding), (Some(321), None));
-        let OpStat { completed, wait_ns, service_ns, .. } = whole.all;
+        let GroupStat { queued, in_device, outstanding_ns, .. } = whole.group;
+        assert_eq!((queued, in_device, time_ns(&whole.group)), (321, 321, Some(321)));
+        assert_eq!((whole.own(1), outstanding_ns), (None, Some(321)));
+        let OpStat { completed, wait_ns, service_ns, .. } = whole.group.all_ops();
         assert_eq!((completed, wait_ns, service_ns), (64_200, 642_000, 6_420_000));
     }
 }

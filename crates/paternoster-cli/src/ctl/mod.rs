@@ -1,6 +1,7 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod columns;
 mod depth;
 mod far;
 mod group;
@@ -51,7 +52,8 @@ enum Question {
     /// all requests: from a request's arrival to its dispatch, and from there to its completion.
     /// TIME is a group's part of the time in which groups were served. DEMAND is the part of the
     /// time in which a request of the group waited: near 100 % the group asked for more than it
-    /// got, and has its share by weight; a group below that got all that it asked for.
+    /// got, and has its share by weight; a group below that got all that it asked for. On a
+    /// terminal a group that is short of its share is red, as in `top`, unless `NO_COLOR` is set.
     ///
     /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
     /// of its own requests against them; a line that ends in / is all of a group with those below

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use paternoster_server::stat::{PollClassStat, PollStat};
 
-use super::units::{Time, percent};
+use super::units::{Time, percent, ratio};
 
 /// Lines: what a command took, what came of looks for clients, and how each class of reads and
 /// writes is waited for. Of what never happened nothing is said.
@@ -13,7 +13,7 @@ pub(super) fn in_words(of: &PollStat, waits: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if *commands > 0 {
         let cpu = Time(cpu_ns / commands);
-        let [sleeps, interrupts] = [waits, of.interrupts].map(|count| ratio(count, *commands));
+        let [sleeps, interrupts] = [waits, of.interrupts].map(|count| ratio(count, *commands, 2));
         lines.push(format!(
             "poll={mode}: {sleeps} sleeps and {interrupts} interrupts a command, and {cpu} of CPU"
         ));
@@ -69,11 +69,6 @@ fn class(of: &PollClassStat) -> String {
         let _ = write!(text, ", {} of those slept for missed", percent(*misses, *slept_for));
     }
     text
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts, shown with two digits")]
-fn ratio(one: u64, other: u64) -> String {
-    format!("{:.2}", one as f64 / other as f64)
 }
 
 #[cfg(test)]

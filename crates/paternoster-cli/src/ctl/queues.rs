@@ -1,80 +1,51 @@
 //! The table of a scheduler's queues, which `ctl stat --verbose` adds to that of the groups.
 
-use std::fmt::Write as _;
-
-use comfy_table::{CellAlignment, Table, presets};
 use paternoster_server::stat::{BudgetStat, QueueStat, SliceStat};
 
-use super::units::{Bytes, NONE, Time};
+use super::columns::Columns;
+use super::units::{Bytes, NONE, Time, or_none};
 
-/// The queues, a line each, or that there are none.
+/// The queues, a line each, or that there are none. The columns that all queues have, then those of
+/// their scheduler.
 pub(super) fn show(queues: &[QueueStat]) -> String {
     if queues.is_empty() {
         return "  no queues\n".to_owned();
     }
-    let mut text = String::new();
-    for line in table(queues).lines() {
-        let _ = writeln!(text, " {}", line.trim_end());
-    }
-    text
-}
-
-/// Columns from this one on are numbers.
-const FIRST_NUMBER: usize = 4;
-
-/// The columns that all queues have, then those of their scheduler.
-fn table(queues: &[QueueStat]) -> Table {
-    let by_budget = queues.iter().any(|queue| queue.budget.is_some());
-    let mut table = Table::new();
-    let common = ["QUEUE", "GROUP", "PRIO", "STATE", "QUEUED", "IN DEVICE"];
-    let further: &[_] = if by_budget {
-        &["WEIGHT", "RAISED", "BUDGET", "INJECT", "THINK", "WAKER"]
+    let mut table = Columns::of(queues);
+    table.words("QUEUE", |queue| {
+        format!("{}{}", queue.connection, if queue.sync { "" } else { " async" })
+    });
+    table.words("GROUP", |queue| queue.group.clone());
+    table.words("PRIO", |queue| queue.io_prio.clone());
+    table.words("STATE", state);
+    table.numbers("QUEUED", |queue| queue.queued);
+    table.numbers("IN DEVICE", |queue| queue.in_device);
+    if queues.iter().any(|queue| queue.budget.is_some()) {
+        let mut numbers = |heading, cell: fn(&BudgetStat) -> String| {
+            table.numbers(heading, |queue| queue.budget.as_ref().map_or_else(String::new, cell));
+        };
+        numbers("WEIGHT", |budget| budget.weight.to_string());
+        numbers("RAISED", raised);
+        numbers("BUDGET", |budget| {
+            format!("{} of {}", Bytes(budget.service_bytes), Bytes(budget.budget_bytes))
+        });
+        numbers("INJECT", |budget| budget.injection_limit.to_string());
+        numbers("THINK", |budget| or_none(budget.think_time_ns.map(Time)));
+        numbers("WAKER", |budget| or_none(budget.waker.as_ref()));
     } else {
-        &["SLICE", "DISPATCHED"]
-    };
-    table.load_style(presets::NOTHING).set_header(common.iter().chain(further));
-    for queue in queues {
-        let kind = if queue.sync { "" } else { " async" };
-        let mut row = vec![
-            format!("{}{kind}", queue.connection),
-            queue.group.clone(),
-            queue.io_prio.clone(),
-            state(queue),
-            queue.queued.to_string(),
-            queue.in_device.to_string(),
-        ];
-        match (&queue.budget, &queue.slice) {
-            (Some(budget), _) => row.extend(budget_cells(budget)),
-            (None, Some(slice)) => row.extend(slice_cells(slice)),
-            (None, None) => {}
-        }
-        table.add_row(row);
+        let mut numbers = |heading, cell: fn(&SliceStat) -> String| {
+            table.numbers(heading, |queue| queue.slice.as_ref().map_or_else(String::new, cell));
+        };
+        numbers("SLICE", |slice| or_none(slice.slice_ns.map(Time)));
+        numbers("DISPATCHED", |slice| slice.sent.to_string());
     }
-    for column in table.column_iter_mut().skip(FIRST_NUMBER) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-fn budget_cells(budget: &BudgetStat) -> [String; 6] {
-    [
-        budget.weight.to_string(),
-        raised(budget),
-        format!("{} of {}", Bytes(budget.service_bytes), Bytes(budget.budget_bytes)),
-        budget.injection_limit.to_string(),
-        budget.think_time_ns.map_or_else(unknown, time),
-        budget.waker.clone().unwrap_or_else(unknown),
-    ]
-}
-
-fn slice_cells(slice: &SliceStat) -> [String; 2] {
-    [slice.slice_ns.map_or_else(unknown, time), slice.sent.to_string()]
+    table.show(|_| false)
 }
 
 /// The raising factor, the time since then, and the time for which it lasts.
 fn raised(budget: &BudgetStat) -> String {
     if budget.raising <= 1 {
-        return unknown();
+        return NONE.to_owned();
     }
     let BudgetStat { raising, raised_ns, raised_span_ns, .. } = *budget;
     format!("by {raising}, {} of {}", Time(raised_ns), Time(raised_span_ns))
@@ -96,15 +67,7 @@ fn state(queue: &QueueStat) -> String {
     ];
     let true_ones = words.into_iter().filter_map(|(holds, word)| holds.then_some(word));
     let words: Vec<_> = true_ones.collect();
-    if words.is_empty() { unknown() } else { words.join(", ") }
-}
-
-fn unknown() -> String {
-    NONE.to_owned()
-}
-
-fn time(nanos: u64) -> String {
-    Time(nanos).to_string()
+    if words.is_empty() { NONE.to_owned() } else { words.join(", ") }
 }
 
 #[cfg(test)]

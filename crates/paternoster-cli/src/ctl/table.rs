@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
 
+use super::columns::Columns;
 use super::lines::Line;
-use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
+use super::units::{Bytes, average, mean, or_none, per_second, percent, plural};
 use super::{are_nested, depth, far, group, lines, poll, queues, threads};
 
 /// How counts are shown.
@@ -47,9 +47,7 @@ fn show_disk(disk: &DiskStat, counts: Counts, detail: Detail) -> String {
         depth = depth::shown(disk),
         syncs = plural(disk.syncs, "sync")
     );
-    for line in table(disk, counts).lines() {
-        let _ = writeln!(text, " {}", line.trim_end());
-    }
+    text.push_str(&tenants(disk, counts));
     for note in notes(disk) {
         let _ = writeln!(text, "  {note}");
     }
@@ -118,90 +116,58 @@ fn limits(disk: &DiskStat, group: &GroupStat) -> String {
     text
 }
 
-/// The column of the leaf weight, which means something where groups are nested.
-const LEAF: usize = 2;
-
-/// The column of the time charged, for a scheduler that charges groups for time.
-const TIME: usize = 3;
-
-/// The columns of what is outstanding and what is needed, for a scheduler that measures that.
-const OUTSTANDING: usize = 14;
-const NEEDS: usize = 15;
-
-fn table(disk: &DiskStat, counts: Counts) -> Table {
-    let [reads, writes, bytes] = match counts {
+/// The tenants: a line each, and before one with others below it a line for all of it.
+fn tenants(disk: &DiskStat, counts: Counts) -> String {
+    let elapsed_ns = disk.elapsed_ns;
+    let shown = |count: u64, show: fn(u64) -> String| match counts {
+        Counts::Whole => show(count),
+        Counts::PerSecond => or_none(per_second(count, elapsed_ns).map(show)),
+    };
+    let bytes = |op: &OpStat| shown(op.bytes, |bytes| Bytes(bytes).to_string());
+    let requests = |op: &OpStat| shown(op.completed, |count| count.to_string());
+    let [reads, writes, bytes_of] = match counts {
         Counts::Whole => ["READS", "WRITES", "BYTES"],
         Counts::PerSecond => ["READS/S", "WRITES/S", "BYTES/S"],
     };
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "GROUP",
-        "WEIGHT",
-        "LEAF",
-        "TIME",
-        "DEMAND",
-        "CONNS",
-        reads,
-        bytes,
-        writes,
-        bytes,
-        "WAIT",
-        "SERVICE",
-        "QUEUED",
-        "IN DEVICE",
-        "OUTSTANDING",
-        "NEEDS",
-    ]);
-    let all_time: u64 = disk.groups.iter().filter_map(lines::time_ns).sum();
     let lines = lines::of(&disk.groups);
-    for line in &lines {
-        table.add_row(row(line, counts, disk.elapsed_ns, all_time));
+    let has =
+        |figure: fn(&GroupStat) -> Option<u64>| disk.groups.iter().any(|g| figure(g).is_some());
+    let mut table = Columns::of(&lines);
+    table.words("GROUP", |line| line.name.clone());
+    table.numbers("WEIGHT", |line| line.group.weight);
+    if are_nested(&disk.groups) {
+        table.numbers("LEAF", |line| or_none(line.own(line.group.leaf_weight)));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let have_no_time = lines.iter().all(|line| line.time_ns.is_none());
-    let are_not_measured = lines.iter().all(|line| line.outstanding_ns.is_none());
-    let hidden = [
-        (LEAF, !are_nested(&disk.groups)),
-        (TIME, have_no_time),
-        (OUTSTANDING, are_not_measured),
-        (NEEDS, are_not_measured),
-    ];
-    for (column, _) in hidden.into_iter().filter(|(_, hidden)| *hidden) {
-        let column = table.column_mut(column).expect("the header has it");
-        column.set_constraint(ColumnConstraint::Hidden);
+    if has(lines::time_ns) {
+        let all_time: u64 = disk.groups.iter().filter_map(lines::time_ns).sum();
+        let time = |line: &Line| lines::time_ns(&line.group).unwrap_or(0);
+        table.numbers("TIME", |line| percent(time(line), all_time));
     }
     table
-}
-
-fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 16] {
-    let none = || NONE.to_owned();
-    let shown = |count: u64, show: fn(u64) -> String| match counts {
-        Counts::Whole => show(count),
-        Counts::PerSecond => per_second(count, elapsed_ns).map_or_else(none, show),
+        .numbers("DEMAND", |line| or_none(line.own(percent(line.group.backlogged_ns, elapsed_ns))));
+    table.numbers("CONNS", |line| line.group.connections);
+    table.numbers(reads, |line| requests(&line.op("read")));
+    table.numbers(bytes_of, |line| bytes(&line.op("read")));
+    table.numbers(writes, |line| requests(&line.op("write")));
+    table.numbers(bytes_of, |line| bytes(&line.op("write")));
+    let mean = |line: &Line, sum_ns: fn(&OpStat) -> u64| {
+        let all = line.group.all_ops();
+        mean(sum_ns(&all), all.completed)
     };
-    let bytes = |count| shown(count, |bytes| Bytes(bytes).to_string());
-    let requests = |count| shown(count, |count| count.to_string());
-    let OpStat { completed, wait_ns, service_ns, .. } = line.all;
-    [
-        line.name.clone(),
-        line.weight.to_string(),
-        line.leaf_weight.map_or_else(none, |leaf| leaf.to_string()),
-        percent(line.time_ns.unwrap_or(0), all_time),
-        line.backlogged_ns.map_or_else(none, |nanos| percent(nanos, elapsed_ns)),
-        line.connections.to_string(),
-        requests(line.reads.completed),
-        bytes(line.reads.bytes),
-        requests(line.writes.completed),
-        bytes(line.writes.bytes),
-        mean(wait_ns, completed),
-        mean(service_ns, completed),
-        line.queued.to_string(),
-        line.in_device.to_string(),
-        line.outstanding_ns.map_or_else(none, |sum| average(sum, elapsed_ns)),
-        line.needs_outstanding.map_or_else(none, |needs| needs.to_string()),
-    ]
+    table.numbers("WAIT", |line| mean(line, |op| op.wait_ns));
+    table.numbers("SERVICE", |line| mean(line, |op| op.service_ns));
+    table.numbers("QUEUED", |line| line.group.queued);
+    table.numbers("IN DEVICE", |line| line.group.in_device);
+    if has(|group| group.outstanding_ns) {
+        table.numbers("OUTSTANDING", |line| {
+            or_none(line.group.outstanding_ns.map(|sum| average(sum, elapsed_ns)))
+        });
+        table.numbers("NEEDS", |line| or_none(line.own(line.group.needs_outstanding).flatten()));
+    }
+    let shares = disk.groups.iter().zip(disk.shares());
+    let short = shares.filter(|(group, share)| disk.is_short(group, *share));
+    let short: Vec<_> = short.map(|(group, _)| group.path.as_str()).collect();
+    table.show(|line| short.contains(&line.name.as_str()))
 }
 
 #[cfg(test)]
@@ -213,7 +179,8 @@ mod tests {
     /// The table of these groups on a disk, since start-up.
     fn shown(groups: &[GroupStat]) -> String {
         let disk = DiskStat { groups: groups.to_vec(), ..DiskStat::default() };
-        table(&disk, Counts::Whole).to_string()
+        let shown = tenants(&disk, Counts::Whole);
+        shown.lines().map(|line| line[1..].to_owned() + "\n").collect()
     }
 
     #[test]

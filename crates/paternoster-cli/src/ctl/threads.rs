@@ -2,7 +2,7 @@
 
 use paternoster_server::stat::ThreadsStat;
 
-use super::units::NONE;
+use super::units::ratio;
 
 /// How many commands cross at a time, and how many wake-ups a command takes.
 pub(super) fn in_words(of: &ThreadsStat) -> String {
@@ -14,14 +14,6 @@ pub(super) fn in_words(of: &ThreadsStat) -> String {
         ratio(owner_woken, commands, 2),
         ratio(threads_woken, commands, 2)
     )
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts, shown with a few digits")]
-fn ratio(one: u64, other: u64, digits: usize) -> String {
-    match other {
-        0 => NONE.to_owned(),
-        _ => format!("{:.digits$}", one as f64 / other as f64),
-    }
 }
 
 #[cfg(test)]

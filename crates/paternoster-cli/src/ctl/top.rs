@@ -12,9 +12,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster::Nanos;
-use paternoster_server::stat::{Detail, DiskStat, GroupStat, Share, Stat, Times, Why};
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat, Why};
 
-use super::units::{NONE, Time, per_second};
+use paternoster_cli::output::alarming;
+
+use super::units::{Time, or_none, per_second};
 use super::watch;
 use super::{Place, depth};
 
@@ -29,7 +31,9 @@ use super::{Place, depth};
 /// a queue), `cap` (a cap holds it), `target` (held back for the latency target of another),
 /// `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too few
 /// outstanding: all of them are in the disk). `ctl why` says it in sentences. On a terminal q
-/// quits, and space refreshes now.
+/// quits, and space refreshes now; a tenant that is short of its share is red: HAD is less than 0.9
+/// of DUE, though a request of it waited for 95 % of the time, without what its own cap held.
+/// Without colours if `NO_COLOR` is set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -99,23 +103,24 @@ fn has_asked(group: &GroupStat) -> bool {
 }
 
 fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
-    let GroupStat { path, ops, backlogged_ns, .. } = group;
-    let part = |share: Option<f64>| share.map_or_else(none, percent);
-    let completed = ops.values().map(|op| op.completed).fold(0, u64::saturating_add);
-    let times = ops.values().fold(Times::default(), |all, op| all.plus(&op.total));
-    let latency = |per_mille| times.quantile(per_mille).map_or_else(none, short_time);
+    let GroupStat { path, backlogged_ns, .. } = group;
+    let part = |share: Option<f64>| or_none(share.map(percent));
+    let OpStat { completed, total, .. } = group.all_ops();
+    let latency = |per_mille| or_none(total.quantile(per_mille).map(short_time));
     let line = format!(
         "{:<16} {:>5} {:>5} {:>6} {:>6} {:>6} {:>6}  {}",
         shortened(path, 16),
         part(share.entitled),
         part(share.achieved),
         percent(ratio(*backlogged_ns, disk.elapsed_ns)),
-        per_second(completed, disk.elapsed_ns).map_or_else(none, short_count),
+        or_none(per_second(completed, disk.elapsed_ns).map(short_count)),
         latency(500),
         latency(990),
         disk.why(path).map(|why| causes(&why)).unwrap_or_default(),
     );
-    line.trim_end().to_owned() + "\n"
+    let line = line.trim_end();
+    let is_short = disk.is_short(group, *share);
+    (if is_short { alarming(line) } else { line.to_owned() }) + "\n"
 }
 
 /// What is left of 80 columns for the causes.
@@ -148,10 +153,6 @@ fn causes(why: &Why) -> String {
         text.push_str(&part);
     }
     text
-}
-
-fn none() -> String {
-    NONE.to_owned()
 }
 
 /// At most so many characters of a path: its end, which tells siblings apart.
@@ -199,7 +200,7 @@ fn short_count(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::stat::{OpStat, TimeStat};
+    use paternoster_server::stat::TimeStat;
 
     use super::*;
 

@@ -5,6 +5,11 @@ use std::fmt;
 /// What stands where there is no number.
 pub(super) const NONE: &str = "-";
 
+/// What is known, or that it is not.
+pub(super) fn or_none(known: Option<impl fmt::Display>) -> String {
+    known.map_or_else(|| NONE.to_owned(), |known| known.to_string())
+}
+
 /// Bytes, in the largest binary unit of which there is at least one.
 pub(super) struct Bytes(pub(super) u64);
 
@@ -38,7 +43,7 @@ impl fmt::Display for Time {
 
 /// The mean of `count` spans that last `sum_ns` together.
 pub(super) fn mean(sum_ns: u64, count: u64) -> String {
-    sum_ns.checked_div(count).map_or_else(|| NONE.to_owned(), |mean| Time(mean).to_string())
+    or_none(sum_ns.checked_div(count).map(Time))
 }
 
 /// A part of a whole.
@@ -60,6 +65,15 @@ pub(super) fn average(sum_ns: u64, span_ns: u64) -> String {
     match (u128::from(sum_ns) * 10).checked_div(span_ns.into()) {
         Some(tenths) => format!("{}.{}", tenths / 10, tenths % 10),
         None => NONE.to_owned(),
+    }
+}
+
+/// How many of one there are for each of the other.
+#[expect(clippy::cast_precision_loss, reason = "counts, shown with a few digits")]
+pub(super) fn ratio(one: u64, other: u64, digits: usize) -> String {
+    match other {
+        0 => NONE.to_owned(),
+        _ => format!("{:.digits$}", one as f64 / other as f64),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::config::limits_in_numbers;
 use crate::ctl::SettingsInForce;
 use crate::depth::Depth;
 use crate::stat::{
-    CacheStat, Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, PollStat,
-    QueueFormatter, QueueStat, TimeStat, blkio_files,
+    CacheStat, Detail, DiskStat, FarStat, GroupStat, Internals, LearnedDepth, ModelledStat,
+    PollStat, QueueFormatter, QueueStat, TimeStat, WeightsStat, blkio_files,
 };
 
 /// A tenant's times, and what was served of others while it waited for its turn.
@@ -68,7 +68,7 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables,
             internals: internals.numbers,
-            far: owner.backend().far().map(Into::into),
+            far: owner.backend().far().map(FarStat::of),
             modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
                 model: stats.name.map(str::to_owned),
                 servers: stats.servers.map(|servers| servers.servers),
@@ -77,7 +77,7 @@ impl Connections {
                 idle_ns: stats.idle.as_nanos(),
             }),
             waits: owner.waits(),
-            poll: PollStat::new(
+            poll: PollStat::of(
                 self.label.poll,
                 &owner.wait_stats(),
                 owner.done(),
@@ -113,7 +113,7 @@ impl Connections {
             (self.tenants.iter().position(|tenant| tenant.group == queue.group), queue.name.sync)
         };
         sorted.sort_by_key(|queue| (place(queue), connections.get(&queue.name.ioc)));
-        sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
+        sorted.into_iter().map(|queue| QueueStat::of(queue, &formatter)).collect()
     }
 
     /// What is to be said of weights that do not bind all, of disks on one device, and of limits
@@ -148,7 +148,7 @@ impl Connections {
                 path: tenant.path.clone(),
                 weight: group.weight().value(),
                 leaf_weight: group.leaf_weight().value(),
-                weights: group.into(),
+                weights: WeightsStat::of(group),
                 limits: limits_in_numbers(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
@@ -190,7 +190,7 @@ fn root_stat(elevator: &Elevator<Scheduler>) -> GroupStat {
         path: "/".to_owned(),
         weight: group.weight().value(),
         leaf_weight: group.leaf_weight().value(),
-        weights: group.into(),
+        weights: WeightsStat::of(group),
         blkio: blkio_files(&elevator.blkio(root)),
         blkio_recursive: blkio_files(&elevator.blkio_recursive(root)),
         ..GroupStat::default()

@@ -1,7 +1,8 @@
 //! What `GET /metrics` answers: what `stat` says, for Prometheus.
 //!
-//! Names have their unit at their end and `_total` where they only grow, as Prometheus asks for.
-//! Counts are since start-up. Each family is written for all disks before the next one.
+//! Most families are figures of `stat`, and declared there; the others are below. Names have their
+//! unit at their end and `_total` where they only grow, as Prometheus asks for. Counts are since
+//! start-up.
 
 mod readings;
 mod text;
@@ -10,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use self::readings::Readings;
-use self::text::{Kind, Seconds, Text};
+use self::text::{Seconds, Text};
 use crate::ctl::{Control, StatError};
-use crate::stat::{Detail, DiskStat, GroupStat, OpStat, Stat, TargetStat, Times};
+use crate::stat::{Detail, DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -40,306 +41,115 @@ impl Metrics {
 
 /// Writes what `stat` says, and the shares of the time that `recent` is of.
 fn write(stat: &Stat, recent: &Stat) -> String {
-    let mut text = Text::default();
-    let build = [("version", env!("CARGO_PKG_VERSION"))];
-    text.family("paternoster_build_info", Kind::Gauge, "The server's version, as a label.")
-        .sample(&build, 1);
-    infos(&mut text, stat);
-    internals(&mut text, stat);
-    for (name, kind, help, value) in OF_DISKS {
-        let mut family = text.family(name, *kind, help);
-        for disk in &stat.disks {
-            family.sample(&[("disk", &disk.name)], value(disk));
-        }
+    let mut text = Text::new(families());
+    text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    stat.tell(Stat::FIGURES, &[], &mut |figure, labels, number| {
+        text.number(figure, labels, number);
+    });
+    for disk in &stat.disks {
+        scheduler(&mut text, disk);
+        disk.groups.iter().for_each(|group| tenant(&mut text, disk, group));
     }
-    learned_depths(&mut text, stat);
-    for (name, kind, help, value) in OF_TENANTS {
-        let mut family = text.family(name, *kind, help);
-        for (disk, group) in groups(stat) {
-            family.sample(&[("disk", &disk.name), ("tenant", &group.path)], value(group));
-        }
-    }
-    let demand = "Time in which at least one request of the tenant waited for the disk.";
-    let mut family = text.family("paternoster_tenant_backlogged_seconds_total", COUNTER, demand);
-    for (disk, group) in groups(stat) {
-        let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
-        family.sample(&labels, Seconds(group.backlogged_ns));
-    }
-    outstanding(&mut text, stat);
-    limits(&mut text, stat);
-    causes(&mut text, stat);
-    operations(&mut text, stat);
-    histograms(&mut text, stat);
-    shares(&mut text, recent);
+    recent.disks.iter().for_each(|disk| shares(&mut text, disk));
     text.into_string()
 }
 
-const COUNTER: Kind = Kind::Counter;
-const GAUGE: Kind = Kind::Gauge;
+/// Returns each family: a figure of `stat`, or one of metrics alone; and the label that tells the
+/// samples of one disk or tenant apart.
+pub fn families() -> Vec<(&'static Figure, &'static str)> {
+    let mut families = vec![];
+    add_families(&mut families, Stat::FIGURES, "");
+    families.extend(OTHERS.iter().map(|other| (other, other.label)));
+    families
+}
 
-/// A family: its name, type and help, and the number that it has of each `T`.
-type Row<T> = (&'static str, Kind, &'static str, fn(&T) -> u64);
-
-const OF_DISKS: &[Row<DiskStat>] = &[
-    ("paternoster_disk_size_bytes", GAUGE, "Size of the disk.", |disk| disk.size_bytes),
-    ("paternoster_disk_depth_requests", GAUGE, "The most requests in the disk at once.", |disk| {
-        disk.depth.into()
-    }),
-    ("paternoster_disk_in_flight_requests", GAUGE, "Requests in the disk.", |disk| {
-        disk.in_device.into()
-    }),
-    ("paternoster_disk_queued_requests", GAUGE, "Requests that the scheduler holds.", |disk| {
-        disk.queued.into()
-    }),
-    ("paternoster_disk_connections", GAUGE, "Clients of the disk.", |disk| disk.connections.into()),
-    ("paternoster_disk_syncs_total", COUNTER, "Syncs of the disk that ended well.", |disk| {
-        disk.syncs
-    }),
-    (
-        "paternoster_disk_sync_failed",
-        GAUGE,
-        "1 after a sync has failed: flushes and FUA writes get errors until the restart.",
-        |disk| disk.sync_failed.into(),
-    ),
-    (
-        "paternoster_disk_scheduler_switches_total",
-        COUNTER,
-        "Switches to another scheduler.",
-        |disk| disk.switches,
-    ),
-];
-
-const OF_TENANTS: &[Row<GroupStat>] = &[
-    ("paternoster_tenant_weight", GAUGE, "Weight against its siblings.", |group| {
-        group.weight.into()
-    }),
-    (
-        "paternoster_tenant_leaf_weight",
-        GAUGE,
-        "Weight of the tenant's own requests against the groups below it.",
-        |group| group.leaf_weight.into(),
-    ),
-    ("paternoster_tenant_connections", GAUGE, "Clients of the tenant on the disk.", |group| {
-        group.connections.into()
-    }),
-    ("paternoster_tenant_queued_requests", GAUGE, "Requests that wait.", |group| {
-        group.queued.into()
-    }),
-    ("paternoster_tenant_in_flight_requests", GAUGE, "Requests in the disk.", |group| {
-        group.in_device.into()
-    }),
-];
-
-/// The key of latency targets among limits.
-const LATENCY_TARGET: &str = "latency_target";
-
-/// Of tenants that have a latency target. Another one begins to count at 0.
-const OF_TARGETS: &[Row<TargetStat>] = &[
-    (
-        "paternoster_tenant_target_requests_total",
-        COUNTER,
-        "Requests of tenants with a latency target, and of groups below them, that were served.",
-        |target| target.requests,
-    ),
-    (
-        "paternoster_tenant_late_requests_total",
-        COUNTER,
-        "Of them, those that took longer than the target.",
-        |target| target.late,
-    ),
-    (
-        "paternoster_tenant_target_given_up",
-        GAUGE,
-        "1 while the target is given up, as it cannot be met.",
-        |target| target.given_up.into(),
-    ),
-];
-
-/// The depths that schedulers have learned.
-fn learned_depths(text: &mut Text, stat: &Stat) {
-    let help = "The depth that the scheduler has learned; of a disk whose depth is learned.";
-    let mut family = text.family("paternoster_disk_learned_depth_requests", GAUGE, help);
-    for disk in &stat.disks {
-        if let Some(learned) = &disk.learned_depth {
-            family.sample(&[("disk", &disk.name)], learned.depth);
-        }
+fn add_families(
+    families: &mut Vec<(&'static Figure, &'static str)>,
+    figure: &'static Figure,
+    label: &'static str,
+) {
+    let label = if figure.label.is_empty() { label } else { figure.label };
+    if !figure.metric.is_empty() {
+        families.push((figure, label));
+    }
+    // The root's are those of every group.
+    if figure.kind != Kind::Untold {
+        figure.parts.iter().for_each(|part| add_families(families, part, label));
     }
 }
 
-/// Each tenant of each disk.
-fn groups(stat: &Stat) -> impl Iterator<Item = (&DiskStat, &GroupStat)> {
-    stat.disks.iter().flat_map(|disk| disk.groups.iter().map(move |group| (disk, group)))
+figures! {
+    /// The families that are no figures of `stat`, or no simple ones.
+    const OTHERS;
+    /// 1; the server's version is a label.
+    Gauge by "version", metric "build_info";
+    /// 1; the disk's back end, its scheduler and the scheduler's tunables are labels.
+    Gauge by "scheduler", metric "scheduler_info";
+    /// Internal state of the scheduler, by the name that it has in the JSON of stat.
+    Gauge by "name", metric "scheduler_internal";
+    /// Caps and reservations that are set, in ops or bytes a second, by their keys in the file,
+    /// such as `riops`; they hold under `wfq`.
+    Gauge by "limit", metric "tenant_limit";
+    /// Latency target that is set; it holds under `wfq`.
+    Gauge, metric "tenant_latency_target_seconds";
+    /// All of the tenant's time, by what `ctl why` says: `turn`, `busy`, `idle_window`, `cap`,
+    /// `target`, `server`, `memory`, `unread`, `too_few`, `nothing`. The first six are
+    /// `tenant_backlogged_seconds_total`.
+    Counter by "cause", metric "tenant_time_seconds_total";
+    /// Part of the disk that the tenant is due by its weight among those that asked for something
+    /// since the last scrape, or in the last second; absent if it asked for nothing, and under a
+    /// scheduler without weights.
+    Gauge, metric "tenant_entitled_ratio";
+    /// Part that the tenant had of what was done in that time, where a request costs as much as 16
+    /// KiB.
+    Gauge, metric "tenant_achieved_ratio";
 }
 
-/// What a disk is served by, with every tunable as a label.
-fn infos(text: &mut Text, stat: &Stat) {
-    let help = "The disk's back end, its scheduler and the scheduler's tunables, as labels.";
-    let mut family = text.family("paternoster_scheduler_info", GAUGE, help);
-    for disk in &stat.disks {
-        let values: Vec<_> =
-            disk.tunables.iter().map(|(name, value)| (name, value.to_string())).collect();
-        let mut labels = vec![
-            ("disk", disk.name.as_str()),
-            ("backend", disk.backend.as_str()),
-            ("scheduler", disk.scheduler.as_str()),
-        ];
-        labels.extend(values.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        family.sample(&labels, 1);
-    }
-}
-
-/// The numbers that a scheduler tells of itself.
-fn internals(text: &mut Text, stat: &Stat) {
-    let help = "What the scheduler knows, by the name that it has in the JSON of stat.";
-    let mut family = text.family("paternoster_scheduler_internal", GAUGE, help);
-    for disk in &stat.disks {
-        for (name, value) in &disk.internals {
-            let labels =
-                [("disk", disk.name.as_str()), ("scheduler", &disk.scheduler), ("name", name)];
-            family.sample(&labels, value);
-        }
-    }
-}
-
-/// What tenants have outstanding, and need; where there is no such number, there is no sample.
-fn outstanding(text: &mut Text, stat: &Stat) {
-    let help = "Time for which requests of the tenant were outstanding, summed over requests: its \
-                rate is their mean number.";
-    let name = "paternoster_tenant_outstanding_seconds_total";
-    let mut family = text.family(name, COUNTER, help);
-    for (disk, group) in groups(stat) {
-        if let Some(nanos) = group.outstanding_ns {
-            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
-            family.sample(&labels, Seconds(nanos));
-        }
-    }
-    let help = "How many requests the tenant has to keep outstanding for its weight to hold.";
-    let mut family = text.family("paternoster_tenant_needs_outstanding_requests", GAUGE, help);
-    for (disk, group) in groups(stat) {
-        if let Some(needs) = group.needs_outstanding {
-            family.sample(&[("disk", &disk.name), ("tenant", &group.path)], needs);
-        }
-    }
-}
-
-/// The caps and reservations that there are, and what has become of latency targets.
-fn limits(text: &mut Text, stat: &Stat) {
-    let help = "Caps and reservations that are set, in ops or bytes a second, by their keys in the \
-                file; they hold under wfq.";
-    let mut family = text.family("paternoster_tenant_limit", GAUGE, help);
-    for (disk, group) in groups(stat) {
-        for (key, limit) in group.limits.iter().filter(|(key, _)| *key != LATENCY_TARGET) {
-            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("limit", key)];
-            family.sample(&labels, limit);
-        }
-    }
-    let help = "Latency target that is set; it holds under wfq.";
-    let mut family = text.family("paternoster_tenant_latency_target_seconds", GAUGE, help);
-    for (disk, group) in groups(stat) {
-        if let Some(us) = group.limits.get(LATENCY_TARGET) {
-            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
-            family.sample(&labels, Seconds(us.saturating_mul(1000)));
-        }
-    }
-    for (name, kind, help, value) in OF_TARGETS {
-        let mut family = text.family(name, *kind, help);
-        for (disk, group) in groups(stat) {
-            if let Some(target) = &group.target {
-                family.sample(&[("disk", &disk.name), ("tenant", &group.path)], value(target));
-            }
-        }
-    }
-}
-
-/// Where the time of tenants went.
-fn causes(text: &mut Text, stat: &Stat) {
-    let help = "All of the tenant's time, by why it waited or did not.";
-    let mut family = text.family("paternoster_tenant_time_seconds_total", COUNTER, help);
-    for (disk, group) in groups(stat) {
-        for (cause, nanos) in group.time.causes() {
-            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("cause", cause)];
-            family.sample(&labels, Seconds(nanos));
-        }
-    }
-}
-
-fn operations(text: &mut Text, stat: &Stat) {
-    let rows: [Row<OpStat>; 4] = [
-        (
-            "paternoster_tenant_operations_total",
-            COUNTER,
-            "Operations of clients that arrived, in pieces as large as the disk takes them.",
-            |op| op.bios,
-        ),
-        ("paternoster_tenant_bytes_total", COUNTER, "Their bytes, in whole sectors.", |op| {
-            op.bytes
-        }),
-        (
-            "paternoster_tenant_merges_total",
-            COUNTER,
-            "Of them, those that became part of another request.",
-            |op| op.merged,
-        ),
-        ("paternoster_tenant_requests_total", COUNTER, "Requests that the disk has done.", |op| {
-            op.completed
-        }),
+/// What a disk is served by, with every tunable as a label, and what its scheduler tells of itself.
+fn scheduler(text: &mut Text, disk: &DiskStat) {
+    let values = disk.tunables.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+    let values: Vec<_> = values.collect();
+    let labels = [
+        ("disk", disk.name.as_str()),
+        ("backend", disk.backend.as_str()),
+        ("scheduler", disk.scheduler.as_str()),
     ];
-    for (name, kind, help, value) in rows {
-        let mut family = text.family(name, kind, help);
-        for (disk, group) in groups(stat) {
-            for (op, counts) in &group.ops {
-                let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("op", op)];
-                family.sample(&labels, value(counts));
-            }
-        }
+    let tunables = values.iter().map(|(name, value)| (*name, value.as_str()));
+    let labels: Vec<_> = labels.into_iter().chain(tunables).collect();
+    text.sample("scheduler_info", &labels, 1);
+    for (name, value) in &disk.internals {
+        let labels = [("disk", disk.name.as_str()), ("scheduler", &disk.scheduler), ("name", name)];
+        text.sample("scheduler_internal", &labels, value);
     }
 }
 
-/// How long requests took; of operations that there have been, as a histogram has many lines.
-fn histograms(text: &mut Text, stat: &Stat) {
-    type Row = (&'static str, &'static str, fn(&OpStat) -> (&Times, u64));
-    let rows: [Row; 2] = [
-        (
-            "paternoster_tenant_wait_seconds",
-            "From a request's arrival to its dispatch to the disk.",
-            |op| (&op.wait, op.wait_ns),
-        ),
-        (
-            "paternoster_tenant_service_seconds",
-            "From a request's dispatch to its completion.",
-            |op| (&op.service, op.service_ns),
-        ),
-    ];
-    for (name, help, value) in rows {
-        let mut family = text.family(name, Kind::Histogram, help);
-        for (disk, group) in groups(stat) {
-            for (op, counts) in group.ops.iter().filter(|(_, counts)| counts.completed > 0) {
-                let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("op", op)];
-                let (times, sum_ns) = value(counts);
-                family.histogram(&labels, times, sum_ns);
-            }
+/// The limits that are set, and where the tenant's time went.
+fn tenant(text: &mut Text, disk: &DiskStat, group: &GroupStat) {
+    let labels @ [of_disk, of_tenant] =
+        [("disk", disk.name.as_str()), ("tenant", group.path.as_str())];
+    for (key, limit) in &group.limits {
+        if key == "latency_target" {
+            let target = Seconds(limit.saturating_mul(1000));
+            text.sample("tenant_latency_target_seconds", &labels, target);
+        } else {
+            text.sample("tenant_limit", &[of_disk, of_tenant, ("limit", key)], limit);
         }
+    }
+    for (cause, nanos) in group.time.causes() {
+        let labels = [of_disk, of_tenant, ("cause", cause)];
+        text.sample("tenant_time_seconds_total", &labels, Seconds(nanos));
     }
 }
 
 /// What tenants were due and had; where there is no such number, there is no sample.
-fn shares(text: &mut Text, recent: &Stat) {
-    let entitled = "Part of the disk that the tenant is due by weight among those that asked for \
-                    something since the last scrape, or in the last second.";
-    let achieved = "Part that the tenant had of what was done in that time, where a request costs \
-                    as much as 16 KiB.";
-    let all: Vec<_> = recent.disks.iter().map(|disk| (disk, disk.shares())).collect();
-    for (name, help, is_due) in [
-        ("paternoster_tenant_entitled_ratio", entitled, true),
-        ("paternoster_tenant_achieved_ratio", achieved, false),
-    ] {
-        let mut family = text.family(name, GAUGE, help);
-        for (disk, shares) in &all {
-            for (group, share) in disk.groups.iter().zip(shares) {
-                let value = if is_due { share.entitled } else { share.achieved };
-                if let Some(value) = value {
-                    family.sample(&[("disk", &disk.name), ("tenant", &group.path)], value);
-                }
+fn shares(text: &mut Text, disk: &DiskStat) {
+    for (group, Share { entitled, achieved }) in disk.groups.iter().zip(disk.shares()) {
+        let labels = [("disk", disk.name.as_str()), ("tenant", group.path.as_str())];
+        for (family, part) in
+            [("tenant_entitled_ratio", entitled), ("tenant_achieved_ratio", achieved)]
+        {
+            if let Some(part) = part {
+                text.sample(family, &labels, part);
             }
         }
     }
@@ -369,6 +179,20 @@ mod tests {
         let row = row.expect("it has a row");
         for (cause, _) in GroupStat::default().time.causes() {
             assert!(row.contains(&format!("`{cause}`")), "{cause} is not in: {row}");
+        }
+    }
+
+    /// As Prometheus asks for: a counter ends in `_total`, and what is in nanoseconds here in
+    /// seconds there. Two figures with one name would be one family.
+    #[test]
+    fn names_of_metrics_tell_their_type_and_their_unit() {
+        let mut names = std::collections::BTreeSet::new();
+        for (Figure { name, kind, metric, doc, .. }, _) in families() {
+            assert!(names.insert(metric), "{metric} is there twice");
+            assert_eq!(metric.ends_with("_total"), *kind == Kind::Counter, "{metric}");
+            let is_time = name.ends_with("_ns") || *kind == Kind::Histogram;
+            assert!(!is_time || metric.contains("_seconds"), "{metric} of {name}");
+            assert!(doc.ends_with('.') && !doc.contains(['\n', '\\']), "{doc}");
         }
     }
 

@@ -9,83 +9,87 @@
 //! Written here as it is three rules long; the crates for it keep the metrics too, and ours are
 //! counted where they happen and asked for by message.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
-use crate::stat::Times;
+use crate::stat::{Figure, Kind, Number, Times};
 
-/// The type of a family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-}
+/// What every name begins with.
+const PREFIX: &str = "paternoster_";
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
-}
-
-/// Names and values of labels.
-pub(super) type Labels<'a> = [(&'a str, &'a str)];
-
-/// The text so far.
-#[derive(Debug, Default)]
-pub(super) struct Text(String);
+/// The families so far by name, each with its samples.
+#[derive(Debug)]
+pub(super) struct Text(BTreeMap<&'static str, (&'static Figure, String)>);
 
 impl Text {
-    /// Begins a family; all of its samples follow.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
-        // Help texts are ours, and have nothing to escape.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-        Family { text: &mut self.0, name }
+    /// A text of these families, without samples.
+    pub(super) fn new(families: Vec<(&'static Figure, &'static str)>) -> Self {
+        let empty = |(figure, _): (&'static Figure, _)| (figure.metric, (figure, String::new()));
+        Self(families.into_iter().map(empty).collect())
     }
 
-    pub(super) fn into_string(self) -> String {
-        self.0
+    /// Adds one number to a family.
+    pub(super) fn sample(&mut self, family: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.line(family, "", labels, None, value);
     }
-}
 
-/// A family that is being written.
-pub(super) struct Family<'a> {
-    text: &'a mut String,
-    name: &'static str,
-}
-
-impl Family<'_> {
-    /// Adds one number.
-    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
-        self.line("", labels, None, value);
+    /// Adds the value of a figure to its family, if it has one.
+    pub(super) fn number(&mut self, figure: &Figure, labels: &[(&str, &str)], number: Number<'_>) {
+        match number {
+            Number::Count(nanos) if figure.name.ends_with("_ns") => {
+                self.sample(figure.metric, labels, Seconds(nanos));
+            }
+            Number::Count(count) => self.sample(figure.metric, labels, count),
+            // A histogram has many lines.
+            Number::Times(times, _) if times.is_empty() => {}
+            Number::Times(times, sum_ns) => self.histogram(figure.metric, labels, times, sum_ns),
+        }
     }
 
     /// Adds one histogram, of which all times together are so many nanoseconds.
-    pub(super) fn histogram(&mut self, labels: &Labels<'_>, times: &Times, sum_ns: u64) {
+    fn histogram(&mut self, family: &str, labels: &[(&str, &str)], times: &Times, sum_ns: u64) {
         for (bound, count) in times.cumulative() {
             let end = match bound {
                 Some(bound) => Seconds(bound.as_nanos()).to_string(),
                 None => "+Inf".to_owned(),
             };
-            self.line("_bucket", labels, Some(&end), count);
+            self.line(family, "_bucket", labels, Some(&end), count);
         }
-        self.line("_sum", labels, None, Seconds(sum_ns));
-        self.line("_count", labels, None, times.count());
+        self.line(family, "_sum", labels, None, Seconds(sum_ns));
+        self.line(family, "_count", labels, None, times.count());
     }
 
-    fn line(&mut self, part: &str, labels: &Labels<'_>, end: Option<&str>, value: impl Display) {
-        self.text.push_str(self.name);
-        self.text.push_str(part);
+    fn line(
+        &mut self,
+        family: &str,
+        part: &str,
+        labels: &[(&str, &str)],
+        end: Option<&str>,
+        value: impl Display,
+    ) {
+        let Some((_, text)) = self.0.get_mut(family) else { return };
+        let _ = write!(text, "{PREFIX}{family}{part}");
         let labels = labels.iter().copied().chain(end.map(|end| ("le", end)));
         for (index, (name, value)) in labels.enumerate() {
             let lead = if index == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{lead}{name}=\"{}\"", Escaped(value));
+            let _ = write!(text, "{lead}{name}=\"{}\"", Escaped(value));
         }
-        let close = if self.text.ends_with('"') { "}" } else { "" };
-        let _ = writeln!(self.text, "{close} {value}");
+        let close = if text.ends_with('"') { "}" } else { "" };
+        let _ = writeln!(text, "{close} {value}");
+    }
+
+    pub(super) fn into_string(self) -> String {
+        let mut text = String::new();
+        for (name, (family, samples)) in self.0 {
+            let kind = if family.kind == Kind::Flag { Kind::Gauge } else { family.kind }.name();
+            // Help texts are ours, and have nothing to escape.
+            let _ = write!(
+                text,
+                "# HELP {PREFIX}{name} {}\n# TYPE {PREFIX}{name} {kind}\n{samples}",
+                family.doc
+            );
+        }
+        text
     }
 }
 
@@ -116,22 +120,30 @@ impl Display for Escaped<'_> {
 mod tests {
     use super::*;
 
+    static COUNTER: Figure = figure("a_total", Kind::Counter);
+    static HISTOGRAM: Figure = figure("t_seconds", Kind::Histogram);
+
+    const fn figure(metric: &'static str, kind: Kind) -> Figure {
+        Figure { name: "a", kind, doc: "What it is.", metric, label: "", parts: &[] }
+    }
+
     #[test]
     fn values_of_labels_are_escaped() {
-        let mut text = Text::default();
-        let mut family = text.family("a_total", Kind::Counter, "What it is.");
-        family.sample(&[("x", "a\\b\"c\nd"), ("y", "ü")], 7);
-        family.sample(&[], Seconds(1_000_000_001));
-        let expected = "# HELP a_total What it is.\n# TYPE a_total counter\n\
-                        a_total{x=\"a\\\\b\\\"c\\nd\",y=\"ü\"} 7\na_total 1.000000001\n";
+        let mut text = Text::new(vec![(&COUNTER, "")]);
+        text.number(&COUNTER, &[("x", "a\\b\"c\nd"), ("y", "ü")], Number::Count(7));
+        text.sample("a_total", &[], Seconds(1_000_000_001));
+        let expected = "# HELP paternoster_a_total What it is.\n\
+                        # TYPE paternoster_a_total counter\n\
+                        paternoster_a_total{x=\"a\\\\b\\\"c\\nd\",y=\"ü\"} 7\n\
+                        paternoster_a_total 1.000000001\n";
         assert_eq!(text.into_string(), expected);
     }
 
     #[test]
     fn buckets_of_a_histogram_add_up() {
-        let mut text = Text::default();
+        let mut text = Text::new(vec![(&HISTOGRAM, "")]);
         let times: Times = [(1, 2), (5000, 3), (u64::MAX, 4)].into_iter().collect();
-        text.family("t_seconds", Kind::Histogram, "H.").histogram(&[("d", "x")], &times, 1500);
+        text.number(&HISTOGRAM, &[("d", "x")], Number::Times(&times, 1500));
         let text = text.into_string();
         for line in [
             "t_seconds_bucket{d=\"x\",le=\"0.000004095\"} 2",
@@ -141,6 +153,7 @@ mod tests {
             "t_seconds_sum{d=\"x\"} 0.000001500",
             "t_seconds_count{d=\"x\"} 9",
         ] {
+            let line = format!("paternoster_{line}");
             assert!(text.lines().any(|written| written == line), "no {line}\n{text}");
         }
     }

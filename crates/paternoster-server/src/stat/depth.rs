@@ -2,41 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use super::figures::figures;
 
-/// A depth that is learned, and why it is what it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LearnedDepth {
-    /// The depth that holds.
-    pub depth: u32,
+figures! {
+    /// A depth that is learned, and why it is what it is.
+    pub struct LearnedDepth, anew if windows | windows_starved falls;
+    /// The depth that the scheduler has learned.
+    depth: u32, Gauge, metric "disk_learned_depth_requests";
     /// The depth of this moment: another one in half of the time that a trial takes.
-    pub in_force: u32,
-    /// What the disk would have under a scheduler that learns none, such as `none`.
-    pub unlearned: u32,
+    in_force: u32, Gauge;
+    /// The depth that the disk would have under a scheduler that learns none, such as `none`.
+    unlearned: u32, Gauge;
     /// The last change; none so far.
-    pub changed: Option<DepthChange>,
-    /// Stretches of time over which the disk's speed was measured.
-    pub windows: u64,
-    /// Those of them in which for more than a twentieth nothing waited though there was room.
-    pub windows_starved: u64,
+    changed: Option<DepthChange>, Figures;
+    /// Windows over which the speed of the disk was measured.
+    windows: u64, Counter;
+    /// Windows in which for more than a twentieth of the time nothing waited though there was room.
+    windows_starved: u64, Counter;
 }
 
-/// A change of the depth that holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DepthChange {
+figures! {
+    /// A change of the depth that holds.
+    pub struct DepthChange;
     /// The depth before it.
-    pub from: u32,
+    from: u32, Gauge;
     /// Why: `deeper` (a trial of more was faster), `shallower` (one of less was faster, as fast, or
     /// slower by little), `unfilled` (clients do not fill the depth, and the same holds of less),
     /// `bounds` (`min_depth`, `max_depth` or the disk's kind).
-    pub why: String,
+    why: String, Text;
     /// By how much the disk was faster with the new depth, in parts per million; below 0 it was
     /// slower.
-    pub gain_ppm: i64,
-    /// How long ago, in nanoseconds.
-    pub ago_ns: u64,
+    gain_ppm: i64, Gauge;
+    /// How long ago.
+    ago_ns: u64, Gauge;
 }
 
 impl LearnedDepth {

@@ -1,28 +1,21 @@
 //! Another NBD server that is a disk, as `stat` reports it.
 
 use paternoster_disk::FarStats;
-use serde::{Deserialize, Serialize};
 
-/// Another NBD server that is a disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FarStat {
+use super::figures::figures;
+
+figures! {
+    /// Another NBD server that is a disk.
+    pub struct FarStat, of (stats: FarStats);
     /// Where it is.
-    pub uri: String,
+    uri: String, Text = stats.uri.to_string();
     /// Connections to it now.
-    pub connections: u32,
+    connections: u32, Gauge = stats.connections;
     /// Connections that were lost, or given up.
-    pub lost: u64,
+    lost: u64, Total = stats.lost;
     /// Requests that were sent again on another connection.
-    pub sent_again: u64,
-    /// Whether writes were answered and not flushed when one was lost: flushes get errors until the
-    /// restart.
-    pub in_doubt: bool,
-}
-
-impl From<FarStats> for FarStat {
-    fn from(stats: FarStats) -> Self {
-        let FarStats { uri, connections, lost, sent_again, in_doubt } = stats;
-        Self { uri: uri.to_string(), connections, lost, sent_again, in_doubt }
-    }
+    sent_again: u64, Total = stats.sent_again;
+    /// Whether a connection was lost after writes that were not flushed: flushes get errors until
+    /// the restart.
+    in_doubt: bool, Flag = stats.in_doubt;
 }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use paternoster::{Histogram, Nanos};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::figures::{How, Value};
+
 /// Counts of times by their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times([u64; Histogram::BUCKETS]);
@@ -58,22 +60,15 @@ impl Times {
         }
         (!self.is_empty()).then_some(Nanos::new(start))
     }
+}
 
-    /// Returns what was counted since an earlier reading.
-    pub(super) fn since(mut self, before: &Self) -> Self {
-        for (now, before) in self.0.iter_mut().zip(&before.0) {
-            *now = now.saturating_sub(*before);
+impl Value for Times {
+    fn combined(&self, other: &Self, how: How) -> Self {
+        let mut combined = *self;
+        for (own, other) in combined.0.iter_mut().zip(&other.0) {
+            *own = own.combined(other, how);
         }
-        self
-    }
-
-    /// Returns the counts of both together.
-    #[must_use]
-    pub fn plus(mut self, other: &Self) -> Self {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            *own = own.saturating_add(*other);
-        }
-        self
+        combined
     }
 }
 

@@ -7,11 +7,11 @@
 
 mod depth;
 mod far;
+mod figures;
 mod histogram;
 mod poll;
 mod queue;
 mod share;
-mod since;
 mod time;
 mod why;
 
@@ -19,13 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{Dump, QueueDump};
 use paternoster::{
-    BlkioFile, BlkioValue, DemandStats, Group, GroupStats, Instant, Op, ShareStats, TargetStats,
-    Weight,
+    BlkioFile, BlkioValue, DemandStats, Group, GroupStats, Instant, Latencies, Op, OpStats,
+    ShareStats, TargetStats, Weight,
 };
 use serde::{Deserialize, Serialize};
 
+use self::figures::How;
+
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::far::FarStat;
+pub use self::figures::{Figure, Kind};
+pub(crate) use self::figures::{Number, Value, figures};
 pub use self::histogram::Times;
 pub use self::poll::{OvershootStat, PollClassStat, PollStat};
 pub(crate) use self::queue::QueueFormatter;
@@ -34,23 +38,39 @@ pub use self::share::Share;
 pub use self::time::TimeStat;
 pub use self::why::{Behind, Served, Why, WhyAnswer};
 
-/// The whole answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Stat {
-    /// [`Stat::VERSION`].
-    pub version: u32,
+figures! {
+    /// The whole answer.
+    pub struct Stat;
+    /// The version of this format: 1.
+    version: u32, Gauge;
     /// The disks, in the order of the configuration.
-    pub disks: Vec<DiskStat>,
+    disks: Vec<DiskStat>, Figures;
 }
 
 impl Stat {
     /// The version of this format.
     pub const VERSION: u32 = 1;
+    /// What there is to know of all figures.
+    pub const FIGURES: &Figure = &Figure {
+        name: "",
+        kind: Kind::Figures,
+        doc: "All figures.",
+        metric: "",
+        label: "",
+        parts: Self::PARTS,
+    };
 
     /// Makes the answer about these disks.
     pub fn new(disks: Vec<DiskStat>) -> Self {
         Self { version: Self::VERSION, disks }
+    }
+
+    /// Returns the same with what was counted since an `earlier` reading in place of what was
+    /// counted since start-up. What is a state stays as it is. A disk whose server was started
+    /// since is counted from then, and what a scheduler counts from when it was switched to.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.combined(earlier, How::Since)
     }
 }
 
@@ -64,94 +84,80 @@ pub enum Detail {
     Queues,
 }
 
-/// One disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(clippy::struct_excessive_bools)] // independent facts
-pub struct DiskStat {
+figures! {
+    /// One disk.
+    pub struct DiskStat, "disk" by name, anew if elapsed_ns falls;
     /// Its name in the configuration.
-    pub name: String,
+    name: String, Text;
     /// Its kind: `file`, `memory`, `modelled` or `nbd`.
-    pub backend: String,
-    /// By what its operations are carried out: `io_uring` or `threads`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub engine: String,
-    /// Its size in bytes.
-    pub size_bytes: u64,
-    /// Time since its server started, in nanoseconds, on the clock of all times here; 0 of an older
-    /// server.
-    pub elapsed_ns: u64,
+    backend: String, Text;
+    /// What carries out its operations: `io_uring` or `threads`.
+    engine: String, Text unless empty;
+    /// Size of the disk.
+    size_bytes: u64, Gauge, metric "disk_size_bytes";
+    /// Time since its server started, on the clock of all times here; 0 of an older server.
+    elapsed_ns: u64, Counter;
     /// Whether it seeks, as its device says or as was set.
-    pub rotational: bool,
-    /// How its file goes past the page cache; there if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheStat>,
-    /// The whole devices that its file is on, such as `sda`, and none if that is not known; there
-    /// if it has a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub devices: Option<BTreeSet<String>>,
-    /// Bytes of what its device forgets at once: trims of less do nothing; there if it is a block
-    /// device that says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub discard_granularity_bytes: Option<u32>,
+    rotational: bool, Flag;
+    /// How its file goes past the page cache, if it has one.
+    cache: Option<CacheStat>, Figures unless none;
+    /// The whole devices that its file is on, such as `sda`, if it has a file; empty if that is not
+    /// known.
+    devices: Option<BTreeSet<String>>, Text unless none;
+    /// The bytes that its device forgets at once: trims of less do nothing. Of a block device that
+    /// says so.
+    discard_granularity_bytes: Option<u32>, Gauge unless none;
     /// Its scheduler.
-    pub scheduler: String,
-    /// Whether `auto` has chosen it.
-    pub scheduler_auto: bool,
-    /// In what way groups share the disk; there if the scheduler has such ways.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hierarchy: Option<String>,
-    /// The most requests in the device at once.
-    pub depth: u32,
-    /// The depth that the scheduler has learned; there if it learns one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub learned_depth: Option<LearnedDepth>,
-    /// Requests in the device now.
-    pub in_device: u32,
+    scheduler: String, Text;
+    /// Whether `auto` has chosen the scheduler.
+    scheduler_auto: bool, Flag;
+    /// In what way groups share the disk, if the scheduler has several.
+    hierarchy: Option<String>, Text unless none;
+    /// The most requests in the disk at once; if the depth is learned, the most that it may be.
+    depth: u32, Gauge, metric "disk_depth_requests";
+    /// The depth that the scheduler has learned, if it learns one.
+    learned_depth: Option<LearnedDepth>, Figures unless none;
+    /// Requests in the disk now.
+    in_device: u32, Gauge, metric "disk_in_flight_requests";
     /// Requests that the scheduler holds now.
-    pub queued: u32,
-    /// Syncs of the disk that ended well.
-    pub syncs: u64,
-    /// Whether a sync failed: since then every flush and FUA command gets an error.
-    pub sync_failed: bool,
+    queued: u32, Gauge, metric "disk_queued_requests";
+    /// Syncs of the disk that succeeded.
+    syncs: u64, Counter, metric "disk_syncs_total";
+    /// Whether a sync has failed: flushes and FUA writes get errors until the restart.
+    sync_failed: bool, Flag, metric "disk_sync_failed";
     /// Whether weights have an effect under `scheduler`.
-    pub weights_apply: bool,
+    weights_apply: bool, Flag;
     /// Whether limits of groups have an effect under `scheduler`.
-    pub limits_apply: bool,
+    limits_apply: bool, Flag;
     /// What should be known of what is set, a sentence each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    warnings: Vec<String>, Text unless empty;
     /// Switches to another scheduler.
-    pub switches: u64,
+    switches: u64, Counter, metric "disk_scheduler_switches_total";
     /// Requests that one scheduler held and the next one took over, summed over switches.
-    pub moved: u64,
+    moved: u64, Counter;
     /// The scheduler's tunables, each in its own unit.
-    pub tunables: BTreeMap<String, i64>,
+    tunables: BTreeMap<String, i64>, Gauge;
     /// The scheduler's internal state, a number each, named as in Linux's debugfs.
-    pub internals: BTreeMap<String, i64>,
-    /// The server behind it; there if `backend` is `nbd`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub far: Option<FarStat>,
-    /// The model; there if `backend` is `modelled`.
-    pub modelled: Option<ModelledStat>,
-    /// How often the thread of its owner has slept: each time, an interrupt or another thread
-    /// ended that, or a moment had come.
-    pub waits: u64,
-    /// How the thread has waited.
-    pub poll: PollStat,
-    /// What has crossed between its owner and connection threads; there if there are such threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<ThreadsStat>,
-    /// Client connections now.
-    pub connections: u32,
+    internals: BTreeMap<String, i64>, Gauge;
+    /// The server behind it, if `backend` is `nbd`.
+    far: Option<FarStat>, Figures unless none;
+    /// The model, if `backend` is `modelled`.
+    modelled: Option<ModelledStat>, Figures;
+    /// Sleeps of its thread: an interrupt, another thread or a timer ended each.
+    waits: u64, Counter;
+    /// How its thread has waited.
+    poll: PollStat, Figures;
+    /// What has crossed between its thread and connection threads, if there are such threads.
+    threads: Option<ThreadsStat>, Figures unless none;
+    /// Client connections to the disk now.
+    connections: u32, Gauge, metric "disk_connections";
     /// The root group: its weights and its `blkio` files alone.
-    pub root: GroupStat,
+    root: GroupStat, Untold;
     /// The groups that have an export here or below them, in the order of the configuration: each
     /// behind its parent.
-    pub groups: Vec<GroupStat>,
+    groups: Vec<GroupStat>, Figures;
     /// The scheduler's queues, if they were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queues: Option<Vec<QueueStat>>,
+    queues: Option<Vec<QueueStat>>, Figures unless none;
 }
 
 /// Collects what a scheduler dumps, for [`DiskStat::internals`] and [`DiskStat::queues`].
@@ -173,184 +179,160 @@ impl Dump for Internals {
     }
 }
 
-/// How the file of a disk goes past the page cache, or through it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CacheStat {
+figures! {
+    /// How the file of a disk goes past the page cache, or through it.
+    pub struct CacheStat;
     /// `direct` or `page`.
-    pub mode: String,
+    mode: String, Text;
     /// How that is known, as a sentence.
-    pub because: String,
-    /// Bytes of the blocks in which it is read and written; 1 where any byte can be.
-    pub block_bytes: u32,
+    because: String, Text;
+    /// The size of the blocks in which it is read and written; 1 if any byte can be.
+    block_bytes: u32, Gauge;
 }
 
-/// A modelled disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ModelledStat {
-    /// The device of the laboratory that it is, by its name or file; null where it is made of
-    /// servers, which the following three describe.
-    pub model: Option<String>,
+figures! {
+    /// A modelled disk.
+    pub struct ModelledStat;
+    /// The device of the laboratory that it is, by its name or file; null if it is made of servers,
+    /// which the next three describe.
+    model: Option<String>, Text;
     /// Requests that it serves at once.
-    pub servers: Option<u32>,
-    /// Fixed time of a request, in nanoseconds.
-    pub service_ns: Option<u64>,
+    servers: Option<u32>, Gauge;
+    /// Fixed time of a request.
+    service_ns: Option<u64>, Gauge;
     /// Further time for each KiB of a request, in nanoseconds.
-    pub ns_per_kib: Option<u64>,
-    /// Time that its servers stood idle, in nanoseconds, as a sum over them; of a device of the
-    /// laboratory that in which it had nothing to do.
-    pub idle_ns: u64,
+    ns_per_kib: Option<u64>, Gauge;
+    /// Time that its servers were idle, summed over them; of a device of the laboratory, the time
+    /// in which it had nothing to do.
+    idle_ns: u64, Counter;
 }
 
-/// What has crossed between the owner of a disk and connection threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ThreadsStat {
+figures! {
+    /// What has crossed between the thread of a disk and connection threads.
+    #[derive(Copy)]
+    pub struct ThreadsStat;
     /// Connection threads of the server.
-    pub threads: u32,
+    threads: u32, Gauge;
     /// Commands of clients that have crossed.
-    pub commands: u64,
+    commands: u64, Counter;
     /// Batches in which they have crossed; a command that may not wait in a plug is one alone.
-    pub batches: u64,
-    /// How often a thread has woken the owner, which slept.
-    pub owner_woken: u64,
-    /// How often the owner has woken a thread.
-    pub threads_woken: u64,
+    batches: u64, Counter;
+    /// Wake-ups of the disk's thread, which slept, by a connection thread.
+    owner_woken: u64, Counter;
+    /// Wake-ups of a connection thread by the disk's thread.
+    threads_woken: u64, Counter;
 }
 
-/// One group on one disk: what is counted is its own, without that of the groups below it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GroupStat {
-    /// The group's path.
-    pub path: String,
-    /// Its weight against its siblings, 1 to 1000.
-    pub weight: u32,
-    /// The weight of its own requests against the groups below it, 1 to 1000.
-    pub leaf_weight: u32,
+figures! {
+    /// One group on one disk: what is counted is its own, without that of the groups below it.
+    pub struct GroupStat, "tenant" by path;
+    /// The path of the group.
+    path: String, Text;
+    /// Weight of the group against its siblings, 1 to 1000.
+    weight: u32, Gauge, metric "tenant_weight";
+    /// Weight of the group's own requests against the groups below it, 1 to 1000.
+    leaf_weight: u32, Gauge, metric "tenant_leaf_weight";
     /// Its caps and its reservation, those that there are, a second: `riops`, `wiops`, `rbps`,
     /// `wbps`, `min_iops`, `min_bps`; and its `latency_target` in microseconds.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, u64>,
-    /// Time for which what waited was held back, in nanoseconds, by the reason: `cap` is its own
-    /// cap.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub throttled_ns: BTreeMap<String, u64>,
+    limits: BTreeMap<String, u64>, Gauge unless empty;
+    /// Time for which what waited was held back, by the reason: `cap` is its own cap.
+    throttled_ns: BTreeMap<String, u64>, Counter unless empty;
     /// Requests, of groups below it too, that its reservation brought forward.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub reserved: u64,
+    reserved: u64, Counter unless zero;
     /// What has become of its latency target, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<TargetStat>,
+    target: Option<TargetStat>, Figures unless none;
     /// The names of its exports of this disk.
-    pub exports: Vec<String>,
-    /// Client connections to these exports now.
-    pub connections: u32,
-    /// Its requests that the scheduler holds now.
-    pub queued: u32,
-    /// Its requests in the device now.
-    pub in_device: u32,
-    /// Time for which its requests were outstanding, from their arrival to their completion, in
-    /// nanoseconds, summed over requests: in a span it grows by their mean number times the span.
-    /// There if the scheduler measures it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outstanding_ns: Option<u64>,
-    /// How many requests it has to keep outstanding for its weight to hold, among the groups that
-    /// asked for something a moment ago; there if the scheduler knows, and it asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub needs_outstanding: Option<u32>,
-    /// Time in which at least one of its requests waited for the device, in nanoseconds.
-    pub backlogged_ns: u64,
-    /// Time for which its requests that are done kept servers of a modelled device, in nanoseconds,
-    /// summed over servers; there if the disk is modelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device_ns: Option<u64>,
+    exports: Vec<String>, Text;
+    /// Client connections to the exports of the group on this disk now.
+    connections: u32, Gauge, metric "tenant_connections";
+    /// Requests of the group that the scheduler holds now.
+    queued: u32, Gauge, metric "tenant_queued_requests";
+    /// Requests of the group in the disk now.
+    in_device: u32, Gauge, metric "tenant_in_flight_requests";
+    /// Time for which requests of the group were outstanding, from arrival to completion, summed
+    /// over requests: its rate is their mean number. Under `wfq`.
+    outstanding_ns: Option<u64>, Counter unless none,
+        metric "tenant_outstanding_seconds_total";
+    /// How many requests the group has to keep outstanding for its weight to hold, among the groups
+    /// that asked for something a moment ago. Under `wfq`, and if the group asked.
+    needs_outstanding: Option<u32>, Gauge unless none,
+        metric "tenant_needs_outstanding_requests";
+    /// Time in which at least one request of the group waited for the disk: its rate is DEMAND.
+    backlogged_ns: u64, Counter, metric "tenant_backlogged_seconds_total";
+    /// Time for which its requests that are done kept servers of a modelled disk, summed over
+    /// servers.
+    device_ns: Option<u64>, Counter unless none;
     /// Its time by cause.
-    pub time: TimeStat,
+    time: TimeStat, Figures;
     /// What the disk served of each other group while a request of this one waited for its turn
     /// (`turn_ns`), by path: of a modelled disk nanoseconds, summed over its servers, else bytes,
     /// where a request counts as 16 KiB more than it has.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub behind: BTreeMap<String, u64>,
+    behind: BTreeMap<String, u64>, Counter unless empty;
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
-    pub ops: BTreeMap<String, OpStat>,
+    ops: BTreeMap<String, OpStat>, Figures by "op";
     /// Its weights where the disk has none of its own for it, and those of the disk.
-    pub weights: WeightsStat,
+    weights: WeightsStat, Figures;
     /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs
     /// to it are there under a scheduler that charges groups for time.
-    pub blkio: BTreeMap<String, BlkioStat>,
+    blkio: BTreeMap<String, BlkioStat>, Counter;
     /// The same of all that is below it as well: the files whose names end in `_recursive`, named
     /// without that.
-    pub blkio_recursive: BTreeMap<String, BlkioStat>,
+    blkio_recursive: BTreeMap<String, BlkioStat>, Counter;
 }
 
-/// The weights of a group as the files of Linux's `blkio` controller have them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WeightsStat {
-    /// Of the group on every disk,
-    pub weight: u32,
-    /// and of its own requests against those of the groups below it.
-    pub leaf_weight: u32,
-    /// The same on this disk alone, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight_device: Option<u32>,
-    /// See above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub leaf_weight_device: Option<u32>,
+figures! {
+    /// The weights of a group as the files of Linux's `blkio` controller have them.
+    #[derive(Copy)]
+    pub struct WeightsStat, of (group: &Group);
+    /// Of the group on every disk.
+    weight: u32, Gauge = group.configured().weight.value();
+    /// Of its own requests against those of the groups below it, on every disk.
+    leaf_weight: u32, Gauge = group.configured().leaf.value();
+    /// Of the group on this disk alone, if it has one.
+    weight_device: Option<u32>, Gauge unless none = group.on_device().weight.map(Weight::value);
+    /// Of its own requests on this disk alone, if it has one.
+    leaf_weight_device: Option<u32>, Gauge unless none = group.on_device().leaf.map(Weight::value);
 }
 
-impl From<&Group> for WeightsStat {
-    fn from(group: &Group) -> Self {
-        let (everywhere, here) = (group.configured(), group.on_device());
-        Self {
-            weight: everywhere.weight.value(),
-            leaf_weight: everywhere.leaf.value(),
-            weight_device: here.weight.map(Weight::value),
-            leaf_weight_device: here.leaf.map(Weight::value),
-        }
-    }
-}
-
-/// What has become of the latency target of a group, since it was set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TargetStat {
-    /// Requests that were served, of groups below it too,
-    pub requests: u64,
-    /// and those of them that took longer than the target, from arrival to completion.
-    pub late: u64,
-    /// How many requests groups with a later target or none may have in the disk now; missing where
-    /// they are not held.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held: Option<u32>,
+figures! {
+    /// What has become of the latency target of a group, since it was set.
+    #[derive(Copy)]
+    pub struct TargetStat, anew if requests falls, of (stats: &TargetStats);
+    /// Requests that were served of a group with a latency target and of groups below it.
+    requests: u64, Counter, metric "tenant_target_requests_total" = stats.requests;
+    /// Requests of these that took longer than the target from arrival to completion.
+    late: u64, Counter, metric "tenant_late_requests_total" = stats.late;
+    /// How many requests groups with a later target or none may have in the disk now, while they
+    /// are held.
+    held: Option<u32>, Gauge unless none = stats.held;
     /// Periods of 100 ms or more in which it was missed though others were held to a quarter of the
     /// depth.
-    pub unmet: u64,
-    /// It cannot be met: nobody is held for it for five seconds, until it is tried again.
-    pub given_up: bool,
-}
-
-impl From<TargetStats> for TargetStat {
-    fn from(TargetStats { requests, late, held, unmet, given_up, .. }: TargetStats) -> Self {
-        Self { requests, late, held, unmet, given_up }
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+    unmet: u64, Counter = stats.unmet;
+    /// Whether the target is not enforced, as it cannot be met; it is tried again after five
+    /// seconds.
+    given_up: bool, Flag, metric "tenant_target_given_up" = stats.given_up;
 }
 
 impl GroupStat {
+    /// Returns what all operations counted together.
+    pub fn all_ops(&self) -> OpStat {
+        self.ops.values().fold(OpStat::default(), |all, op| all.combined(op, How::Plus))
+    }
+
+    /// Returns this group with what another has.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.combined(other, How::Plus)
+    }
+
     /// Copies what the scheduler counted of the group's share.
     pub(crate) fn count_share(&mut self, stats: &ShareStats, now: Instant) {
         let capped = stats.capped(now).as_nanos();
         self.throttled_ns = [("cap", capped)].map(|(why, nanos)| (why.to_owned(), nanos)).into();
         self.throttled_ns.retain(|_, nanos| *nanos > 0);
         self.reserved = stats.reserved;
-        self.target = self.limits.contains_key("latency_target").then(|| stats.target.into());
+        self.target =
+            self.limits.contains_key("latency_target").then(|| TargetStat::of(&stats.target));
     }
 
     /// Copies what the scheduler measured of what the group asks for.
@@ -364,7 +346,8 @@ impl GroupStat {
         self.queued = stats.queued;
         self.in_device = stats.in_flight;
         self.backlogged_ns = stats.backlogged(now).as_nanos();
-        self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::of(stats, op))).into();
+        let counted = |op| OpStat::of(stats.op(op), stats.latencies(op));
+        self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), counted(op))).into();
     }
 }
 
@@ -432,52 +415,48 @@ pub fn blkio_files(files: &[BlkioFile]) -> BTreeMap<String, BlkioStat> {
     files.iter().filter_map(shown).collect()
 }
 
-/// One operation of one group on one disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OpStat {
-    /// Pieces of I/O that arrived.
-    pub bios: u64,
-    /// Their bytes, in whole sectors.
-    pub bytes: u64,
-    /// Those that became part of another request.
-    pub merged: u64,
-    /// Requests given to the device.
-    pub dispatched: u64,
-    /// Requests done.
-    pub completed: u64,
-    /// From a request's making to the device, in nanoseconds, over all `completed`.
-    pub wait_ns: u64,
-    /// From the device to its completion, in nanoseconds, over all `completed`.
-    pub service_ns: u64,
-    /// How many of the `completed` waited how long.
-    #[serde(skip_serializing_if = "Times::is_empty")]
-    pub wait: Times,
-    /// How many of them were how long in the device.
-    #[serde(skip_serializing_if = "Times::is_empty")]
-    pub service: Times,
-    /// How many of them took how long with both.
-    #[serde(skip_serializing_if = "Times::is_empty")]
-    pub total: Times,
+/// How the counters of `blkio` files are combined: only `time` is told for spans.
+impl Value for BTreeMap<String, BlkioStat> {
+    fn combined(&self, other: &Self, how: How) -> Self {
+        const TIME: &str = "time";
+        let mut files = self.clone();
+        if let (Some(BlkioStat::Number(own)), Some(BlkioStat::Number(other))) =
+            (files.get_mut(TIME), other.get(TIME))
+        {
+            *own = own.combined(other, how);
+        }
+        files
+    }
 }
 
-impl OpStat {
-    fn of(stats: &GroupStats, op: Op) -> Self {
-        let latencies = stats.latencies(op);
-        let stats = stats.op(op);
-        Self {
-            bios: stats.bios,
-            bytes: stats.bytes,
-            merged: stats.merged,
-            dispatched: stats.dispatched,
-            completed: stats.completed,
-            wait_ns: stats.wait.as_nanos(),
-            service_ns: stats.service.as_nanos(),
-            wait: Times::of(&latencies.wait),
-            service: Times::of(&latencies.service),
-            total: Times::of(&latencies.total),
-        }
-    }
+figures! {
+    /// One operation of one group on one disk.
+    #[derive(Copy)]
+    pub struct OpStat, of (stats: OpStats, latencies: &Latencies);
+    /// Operations of clients that arrived, in pieces as large as the disk takes them.
+    bios: u64, Counter, metric "tenant_operations_total" = stats.bios;
+    /// Bytes of the operations that arrived, in whole sectors.
+    bytes: u64, Counter, metric "tenant_bytes_total" = stats.bytes;
+    /// Operations that became part of another request.
+    merged: u64, Counter, metric "tenant_merges_total" = stats.merged;
+    /// Requests given to the disk.
+    dispatched: u64, Counter = stats.dispatched;
+    /// Requests that the disk has done, after merging.
+    completed: u64, Counter, metric "tenant_requests_total" = stats.completed;
+    /// Requests of the operation that the scheduler holds now.
+    queued: u64, Gauge, metric "tenant_operation_queued_requests" = stats.queued;
+    /// Time from the making of a request to its dispatch, summed over the completed ones.
+    wait_ns: u64, Counter = stats.wait.as_nanos();
+    /// Time from the dispatch of a request to its completion, summed over the completed ones.
+    service_ns: u64, Counter = stats.service.as_nanos();
+    /// From the arrival of a request to its dispatch.
+    wait: Times, Histogram of wait_ns unless empty,
+        metric "tenant_wait_seconds" = Times::of(&latencies.wait);
+    /// From the dispatch of a request to its completion.
+    service: Times, Histogram of service_ns unless empty,
+        metric "tenant_service_seconds" = Times::of(&latencies.service);
+    /// From the arrival of a request to its completion.
+    total: Times, Histogram unless empty = Times::of(&latencies.total);
 }
 
 /// Returns the key of an operation in [`GroupStat::ops`].
@@ -489,5 +468,39 @@ pub fn op_name(op: Op) -> &'static str {
         Op::WriteZeroes => "write_zeroes",
         Op::Flush => "flush",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{
+        AnyScheduler, Bio, Device, Driver, Elevator, IoPrio, Nanos, NoTrace, SchedulerKind, Sector,
+        SectorCount,
+    };
+
+    use super::*;
+
+    #[test]
+    fn requests_that_wait_are_told_by_operation() {
+        let now = Instant::START;
+        let scheduler = AnyScheduler::new(SchedulerKind::Wfq, NoTrace);
+        let mut elevator = Elevator::new(scheduler, Device::solid_state(1), now);
+        let root = elevator.groups().root();
+        let client = elevator.add_io_context(now, IoPrio::default(), root);
+        let mut driver = Driver::new(elevator);
+        let far_apart = |n: u64| (Sector(n * 10_000), SectorCount(8));
+        let reads = (0..3).map(far_apart).map(|(at, length)| Bio::read(client, at, length));
+        let writes = (3..8).map(far_apart).map(|(at, length)| Bio::write(client, at, length));
+        for bio in reads.chain(writes) {
+            driver.submit(now, bio);
+        }
+        let mut in_device = vec![];
+        driver.dispatch(now, |_, rq| in_device.push(rq));
+        assert_eq!(in_device.len(), 1, "the device has one at a time");
+        let mut group = GroupStat::default();
+        group.count(driver.elevator().stats().group(root), now + Nanos::from_millis(1));
+        let queued = |op: &str| group.ops[op].queued;
+        assert_eq!([queued("read"), queued("write"), queued("flush")], [2, 5, 0]);
+        assert_eq!(group.queued, 7);
     }
 }

@@ -2,96 +2,95 @@
 
 use paternoster::scheduler::{BudgetDump, QueueDump, ServiceDump, SliceDump};
 use paternoster::{Hz, Instant, Nanos, QueueName, SectorCount};
-use serde::{Deserialize, Serialize};
 
-/// One queue, as it is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(clippy::struct_excessive_bools)] // independent facts
-pub struct QueueStat {
+use super::figures::figures;
+
+figures! {
+    /// A queue of a disk's scheduler, as it is now.
+    pub struct QueueStat, of (queue: &QueueDump, names: &QueueFormatter<'_>);
     /// The path of the group in which it competes.
-    pub group: String,
-    /// Its export and the number of its connection there, such as `vm1#3`; of one that is not sync,
-    /// which all connections of the group share that have its priority, the one that made it.
-    /// `gone` after that has ended.
-    pub connection: String,
+    group: String, Text = (names.path)(queue);
+    /// Its export and the number of its connection there, such as `vm1#3`. All connections of a
+    /// group that have one priority share a queue that is not sync: it has the name of the one that
+    /// made it. `gone` after that has ended.
+    connection: String, Text = (names.connection)(queue.name);
     /// Whether its requests are synchronous.
-    pub sync: bool,
+    sync: bool, Flag = queue.name.sync;
     /// The class and level by which it is served, as `ionice` has them.
-    pub io_prio: String,
-    /// It is in service: under CFQ the active queue.
-    pub in_service: bool,
-    /// It is busy: it has requests that wait, or the disk idles for it.
-    pub busy: bool,
-    /// The disk idles for its next request.
-    pub waited_for: bool,
-    /// Several connections use it, as they work on the same part of the disk.
-    pub shared: bool,
-    /// Its requests are mostly far from each other.
-    pub seeky: bool,
+    io_prio: String, Text = queue.io_prio.to_string();
+    /// Whether it is in service: under CFQ the active queue.
+    in_service: bool, Flag = queue.in_service;
+    /// Whether it is busy: it has requests that wait, or the disk idles for it.
+    busy: bool, Flag = queue.busy;
+    /// Whether the disk idles for its next request.
+    waited_for: bool, Flag = queue.idling;
+    /// Whether several connections use it, as they work on the same part of the disk.
+    shared: bool, Flag = queue.shared;
+    /// Whether its requests are mostly far from each other.
+    seeky: bool, Flag = queue.seeky;
     /// Requests that wait in it.
-    pub queued: u32,
+    queued: u32, Gauge = queue.queued;
     /// Requests of it in the device.
-    pub in_device: u32,
-    /// Its slice, where the scheduler gives slices of time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slice: Option<SliceStat>,
-    /// Its budget, where the scheduler gives budgets of sectors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<BudgetStat>,
+    in_device: u32, Gauge = queue.in_flight;
+    /// Its slice, if the scheduler gives slices of time.
+    slice: Option<SliceStat>, Figures unless none = match &queue.service {
+        ServiceDump::Slice(slice) => Some(SliceStat::of(slice)),
+        _ => None,
+    };
+    /// Its budget, if the scheduler gives budgets of sectors.
+    budget: Option<BudgetStat>, Figures unless none = match &queue.service {
+        ServiceDump::Budget(budget) => Some(BudgetStat::of(budget, names)),
+        _ => None,
+    };
 }
 
-/// What CFQ knows of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SliceStat {
-    /// It has an idle window: idling for it pays.
-    pub idle_window: bool,
-    /// The length of its slice, the current or the last one, in nanoseconds; none if that has not
-    /// begun.
-    pub slice_ns: Option<u64>,
+figures! {
+    /// What CFQ knows of a queue.
+    pub struct SliceStat, of (dump: &SliceDump);
+    /// Whether it has an idle window: idling for it pays.
+    idle_window: bool, Flag = dump.idle_window;
+    /// The length of its slice, the current or the last one; none if that has not begun.
+    slice_ns: Option<u64>, Gauge = dump.slice.map(Nanos::as_nanos);
     /// Requests dispatched in that slice.
-    pub sent: u32,
+    sent: u32, Gauge = dump.dispatched;
 }
 
-/// What BFQ knows of a queue. Sizes are bytes, times nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(clippy::struct_excessive_bools)] // independent facts
-pub struct BudgetStat {
+figures! {
+    /// What BFQ knows of a queue.
+    pub struct BudgetStat, of (dump: &BudgetDump, names: &QueueFormatter<'_>);
     /// Its weight against its siblings, raised or not.
-    pub weight: u32,
-    /// By how much that is raised; 1 if it is not.
-    pub raising: u32,
+    weight: u32, Gauge = dump.weight;
+    /// The factor by which its weight is raised; 1 if it is not.
+    raising: u32, Gauge = dump.raising;
     /// Whether it is raised as soft real time, or was last, and not as interactive.
-    pub soft_rt: bool,
+    soft_rt: bool, Flag = dump.soft_rt;
     /// How long it has been raised; 0 if it is not.
-    pub raised_ns: u64,
+    raised_ns: u64, Gauge = names.raised(dump).0;
     /// How long it is to be raised; it stays so until a request of it is dispatched after that.
-    pub raised_span_ns: u64,
+    raised_span_ns: u64, Gauge = names.raised(dump).1;
     /// Its budget: the service that it may receive before it expires.
-    pub budget_bytes: u64,
-    /// The service that it has received of that.
-    pub service_bytes: u64,
+    budget_bytes: u64, Gauge = bytes(dump.budget);
+    /// The service that it has received of its budget.
+    service_bytes: u64, Gauge = bytes(dump.service);
     /// The budget that it gets next, as far as it stays backlogged.
-    pub max_budget_bytes: u64,
+    max_budget_bytes: u64, Gauge = bytes(dump.max_budget);
     /// How many requests of other queues may be in the device while the disk idles for it.
-    pub injection_limit: u32,
-    /// What a first request takes without those; none while that is not known.
-    pub injection_base_ns: Option<u64>,
+    injection_limit: u32, Gauge = dump.injection_limit;
+    /// The time that a first request takes without those; none while that is not known.
+    injection_base_ns: Option<u64>, Gauge = dump.injection_base.map(Nanos::as_nanos);
     /// The connection whose completions its requests follow.
-    pub waker: Option<String>,
+    waker: Option<String>, Text = dump.waker.map(names.connection);
     /// Its mean think time; none while that is not known.
-    pub think_time_ns: Option<u64>,
-    /// Its think time is short, for all that is known.
-    pub thinks_briefly: bool,
-    /// It is I/O-bound: it mostly waits for its I/O.
-    pub io_bound: bool,
-    /// It became busy with many others, and so is not raised.
-    pub in_large_burst: bool,
+    think_time_ns: Option<u64>, Gauge = dump.think_time.map(Nanos::as_nanos);
+    /// Whether its think time is short, as far as that is known.
+    thinks_briefly: bool, Flag = dump.short_think_time;
+    /// Whether it is I/O-bound: it mostly waits for its I/O.
+    io_bound: bool, Flag = dump.io_bound;
+    /// Whether it became busy with many others, and so is not raised.
+    in_large_burst: bool, Flag = dump.in_large_burst;
 }
 
-/// Formats the queues of a disk for `stat`.
+/// What names the groups and connections of a disk's queues, and reads the clock of its scheduler.
 pub(crate) struct QueueFormatter<'a> {
     pub(crate) now: Instant,
     pub(crate) hz: Hz,
@@ -102,57 +101,14 @@ pub(crate) struct QueueFormatter<'a> {
 }
 
 impl QueueFormatter<'_> {
-    /// Formats one queue.
-    pub(crate) fn queue(&self, queue: &QueueDump) -> QueueStat {
-        let (slice, budget) = match &queue.service {
-            ServiceDump::Slice(slice) => (Some(slice_stat(slice)), None),
-            ServiceDump::Budget(budget) => (None, Some(self.budget(budget))),
-            _ => (None, None),
-        };
-        QueueStat {
-            group: (self.path)(queue),
-            connection: (self.connection)(queue.name),
-            sync: queue.name.sync,
-            io_prio: queue.io_prio.to_string(),
-            in_service: queue.in_service,
-            busy: queue.busy,
-            waited_for: queue.idling,
-            shared: queue.shared,
-            seeky: queue.seeky,
-            queued: queue.queued,
-            in_device: queue.in_flight,
-            slice,
-            budget,
+    /// For how many nanoseconds the weight of a queue has been raised, and is to be.
+    fn raised(&self, dump: &BudgetDump) -> (u64, u64) {
+        if dump.raising <= 1 {
+            return (0, 0);
         }
-    }
-
-    fn budget(&self, dump: &BudgetDump) -> BudgetStat {
         let nanos = |ticks| Nanos::from_millis(self.hz.millis(ticks)).as_nanos();
-        let is_raised = dump.raising > 1;
-        let raised = self.hz.jiffies(self.now) - dump.raised_since;
-        BudgetStat {
-            weight: dump.weight,
-            raising: dump.raising,
-            soft_rt: dump.soft_rt,
-            raised_ns: if is_raised { nanos(raised) } else { 0 },
-            raised_span_ns: if is_raised { nanos(dump.raised_for) } else { 0 },
-            budget_bytes: bytes(dump.budget),
-            service_bytes: bytes(dump.service),
-            max_budget_bytes: bytes(dump.max_budget),
-            injection_limit: dump.injection_limit,
-            injection_base_ns: dump.injection_base.map(Nanos::as_nanos),
-            waker: dump.waker.map(self.connection),
-            think_time_ns: dump.think_time.map(Nanos::as_nanos),
-            thinks_briefly: dump.short_think_time,
-            io_bound: dump.io_bound,
-            in_large_burst: dump.in_large_burst,
-        }
+        (nanos(self.hz.jiffies(self.now) - dump.raised_since), nanos(dump.raised_for))
     }
-}
-
-fn slice_stat(dump: &SliceDump) -> SliceStat {
-    let SliceDump { idle_window, slice, dispatched, .. } = *dump;
-    SliceStat { idle_window, slice_ns: slice.map(Nanos::as_nanos), sent: dispatched }
 }
 
 fn bytes(sectors: SectorCount) -> u64 {

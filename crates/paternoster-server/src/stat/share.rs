@@ -15,6 +15,11 @@ use super::{DiskStat, GroupStat};
 /// between what solid-state and rotational disks have.
 const REQUEST_BYTES: u64 = 16 << 10;
 
+/// A group that had less than this part of what it is due is short of its share,
+const ENOUGH: f64 = 0.9;
+/// if a request of it waited for at least this part of the time.
+const ALL_THE_TIME: f64 = 0.95;
+
 /// The shares of one group, from 0 to 1: its own, without those of the groups below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
@@ -37,6 +42,15 @@ impl DiskStat {
             achieved: (all > 0.0).then(|| cost / all),
         });
         shares.collect()
+    }
+
+    /// Whether a group with these shares is short of them: it had less than 0.9 of what it is due,
+    /// though a request of it waited for 95 % of the time, without what its own cap held.
+    pub fn is_short(&self, group: &GroupStat, share: Share) -> bool {
+        let waited = group.backlogged_ns.saturating_sub(group.time.cap_ns);
+        let has_asked = as_float(waited) >= ALL_THE_TIME * as_float(self.elapsed_ns);
+        let Share { entitled: Some(due), achieved: Some(had) } = share else { return false };
+        has_asked && had < ENOUGH * due
     }
 }
 
@@ -161,6 +175,24 @@ mod tests {
         large.ops.get_mut("read").expect("it is there").bytes = 10 << 15;
         let found = shares(vec![large, group("/b", 100, 100, 10)]);
         assert_eq!(found[0].1, Some(0.6), "3 of 5");
+    }
+
+    /// Two of equal weight: /a is due half, and has what is left of 100.
+    #[test]
+    fn group_is_short_if_it_had_less_than_its_due_though_it_asked_all_the_time() {
+        let is_short = |had: u64, waited_ns: u64, cap_ns: u64| {
+            let mut group = group("/a", 100, 100, had);
+            (group.backlogged_ns, group.time.cap_ns) = (waited_ns, cap_ns);
+            let groups = vec![group, self::group("/b", 100, 100, 100 - had)];
+            let (elapsed_ns, weights_apply) = (1000, true);
+            let disk = DiskStat { elapsed_ns, weights_apply, groups, ..DiskStat::default() };
+            disk.is_short(&disk.groups[0], disk.shares()[0])
+        };
+        assert!(is_short(44, 950, 0));
+        assert!(!is_short(45, 950, 0), "it has 0.9 of its half");
+        assert!(!is_short(44, 949, 0), "it did not ask for more");
+        assert!(!is_short(44, 1000, 51), "its own cap held it");
+        assert!(!is_short(100, 1000, 0));
     }
 
     #[test]

@@ -95,8 +95,8 @@ impl DiskStat {
         let Share { entitled, achieved } = shares[index];
         let others = self.groups.iter().filter(|other| other.path != tenant);
         let behind = |path| group.behind.get(path).copied().unwrap_or_default();
+        let has_row = group.behind.values().any(|served| *served > 0);
         let served = others.map(|other| {
-            let has_row = !group.behind.is_empty();
             (other, if has_row { behind(&other.path) } else { other.time.went_first_ns })
         });
         let idled = self.groups.iter().map(|other| (other, other.time.idled_ns));
@@ -123,21 +123,15 @@ impl DiskStat {
     }
 
     fn served(&self, shares: &[Share]) -> Vec<Served> {
-        let served = self.groups.iter().zip(shares).map(|(group, share)| Served {
-            tenant: group.path.clone(),
-            requests: sum(group, |op| op.completed),
-            bytes: sum(group, |op| op.bytes),
-            achieved: share.achieved.unwrap_or_default(),
+        let served = self.groups.iter().zip(shares).map(|(group, share)| {
+            let OpStat { completed: requests, bytes, .. } = group.all_ops();
+            let (tenant, achieved) = (group.path.clone(), share.achieved.unwrap_or_default());
+            Served { tenant, requests, bytes, achieved }
         });
         let mut served: Vec<_> = served.filter(|served| served.requests > 0).collect();
         served.sort_by(|one, other| other.achieved.total_cmp(&one.achieved));
         served
     }
-}
-
-/// What all operations have, together.
-fn sum(group: &GroupStat, count: fn(&OpStat) -> u64) -> u64 {
-    group.ops.values().map(count).fold(0, u64::saturating_add)
 }
 
 /// Divides a time in the proportion of the parts, and leaves out who has none of it.
