@@ -91,8 +91,8 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
     assert!(b > a, "the other gets what is left: {b}");
     for (set, expected) in [
         (json!({"riops": 2000}), 2000.0),
-        (json!({"riops": 500}), 500.0),
-        (json!({"riops": "max", "rbps": "4M"}), 1024.0),
+        (json!({"riops": "max", "iops": 500}), 500.0),
+        (json!({"iops": "max", "rbps": "4M"}), 1024.0),
     ] {
         let what = set.to_string();
         rig.control().set_group(&change("/a", set)).expect("it is allowed");
@@ -205,7 +205,7 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
         (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/a\", \"/b\""),
         (on_e, "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
-        (change("/a", json!({"iops": 1})), "a group has no \"iops\"; what can be set is: weight, "),
+        (change("/a", json!({"speed": 1})), "a group has no \"speed\"; what can be set is: weight, "),
         // It is on both disks, of which the other has limits.
         (
             change("/b", json!({"riops": 5})),

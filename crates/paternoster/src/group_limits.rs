@@ -21,6 +21,10 @@ pub struct GroupLimits {
     /// Bytes written a second, at most. A request that moves no bytes, a trim or a zeroing, counts
     /// as 512.
     pub wbps: Option<NonZeroU64>,
+    /// Requests a second, at most, whatever they do.
+    pub iops: Option<NonZeroU64>,
+    /// Bytes read and written a second, at most; counted as under `rbps` and `wbps`.
+    pub bps: Option<NonZeroU64>,
     /// Ops a second that it gets before others get theirs by weight, in the scheduler's price of a
     /// request: a large one is several ops.
     pub min_iops: Option<NonZeroU64>,
@@ -40,6 +44,8 @@ impl GroupLimits {
         wiops: None,
         rbps: None,
         wbps: None,
+        iops: None,
+        bps: None,
         min_iops: None,
         min_bps: None,
         latency_target: None,
@@ -47,7 +53,8 @@ impl GroupLimits {
 
     /// Returns whether it has a cap.
     pub fn has_caps(&self) -> bool {
-        [self.riops, self.wiops, self.rbps, self.wbps].iter().any(Option::is_some)
+        let caps = [self.riops, self.wiops, self.rbps, self.wbps, self.iops, self.bps];
+        caps.iter().any(Option::is_some)
     }
 
     /// Returns whether nothing is limited.

@@ -181,12 +181,13 @@ enum Question {
     /// Change a group's caps, reservations and latency target while it is served, until the server
     /// ends or reads its file again
     ///
-    /// Caps: riops and wiops, reads and writes a second; rbps and wbps, bytes a second; `max`
-    /// removes one. Reservations: `min_iops`, ops a second as the scheduler charges them, and
-    /// `min_bps`, bytes a second; 0 removes one. `latency_target` is the time, such as 2ms, within
-    /// which nine of ten requests shall be served; 0us removes it. All hold for the group with
-    /// those below it, need the scheduler wfq, and apply at once, also to waiting requests. Prints
-    /// what is then in force on each disk where the group is.
+    /// Caps: riops and wiops, reads and writes a second; rbps and wbps, bytes a second; iops and
+    /// bps, the same of reads and writes together; `max` removes one. Reservations: `min_iops`, ops
+    /// a second as the scheduler charges them, and `min_bps`, bytes a second; 0 removes one.
+    /// `latency_target` is the time, such as 2ms, within which nine of ten requests shall be
+    /// served; 0us removes it. All hold for the group with those below it, need the scheduler wfq,
+    /// and apply at once, also to waiting requests. Prints what is then in force on each disk where
+    /// the group is.
     Limit {
         /// Path of the group, such as /gold
         group: String,

@@ -232,8 +232,8 @@ figures! {
     weight: u32, Gauge, metric "tenant_weight";
     /// Weight of the group's own requests against the groups below it, 1 to 1000.
     leaf_weight: u32, Gauge, metric "tenant_leaf_weight";
-    /// Its caps and its reservation, those that there are, a second: `riops`, `wiops`, `rbps`,
-    /// `wbps`, `min_iops`, `min_bps`; and its `latency_target` in microseconds.
+    /// Its caps and its reservation, those that there are, a second, by their keys in the file;
+    /// and its `latency_target` in microseconds.
     limits: BTreeMap<String, u64>, Gauge unless empty;
     /// Time for which what waited was held back, by the reason: `cap` is its own cap.
     throttled_ns: BTreeMap<String, u64>, Counter unless empty;

@@ -165,6 +165,29 @@ fn writes_and_bytes_have_caps_of_their_own() {
     }
 }
 
+/// Two a second, and 4 KiB a second: the first passes at once, the second when it has its place,
+/// 50 ms early, whichever direction it has. Beside a cap of one direction the stricter holds.
+#[test]
+fn cap_of_both_directions_counts_reads_and_writes_together() {
+    for (limits, expected) in [
+        (GroupLimits { iops: per_s(2), ..GroupLimits::NONE }, [0, 450, 950, 1450]),
+        (GroupLimits { bps: per_s(4096), ..GroupLimits::NONE }, [0, 950, 1950, 2950]),
+        (GroupLimits { iops: per_s(2), wiops: per_s(1), ..GroupLimits::NONE }, [0, 450, 950, 1450]),
+        // The first write is the second to go, at 200: its like may go 950 later.
+        (GroupLimits { iops: per_s(4), wiops: per_s(1), ..GroupLimits::NONE }, [0, 200, 450, 1150]),
+    ] {
+        let rig = groups(4, &[("A", 100)]).task("W", "be/4", "/A");
+        let mut rig = rig.set("burst", 50);
+        set(&mut rig, "/A", limits);
+        for at in [0, 1000] {
+            rig.enter("R", read(at..at + 8).by("A"));
+            rig.enter("W", write(at + 5000..at + 5008).by("W"));
+        }
+        let times: Vec<_> = serve_until(&mut rig, ms(4000)).into_iter().map(|(at, _)| at).collect();
+        assert_eq!(times, expected, "{limits:?}");
+    }
+}
+
 /// A trim moves nothing: 512 bytes of the cap, whatever its size.
 #[test]
 fn trim_counts_as_512_bytes_written() {

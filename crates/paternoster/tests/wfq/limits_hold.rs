@@ -55,7 +55,7 @@ struct Limit {
 
 fn limit() -> impl Strategy<Value = Limit> {
     let value = prop_oneof![Just(0), 1..100u64, 100..100_000_000u64];
-    (0..PARENTS.len(), 0..7usize, value).prop_map(|(group, which, value)| Limit {
+    (0..PARENTS.len(), 0..9usize, value).prop_map(|(group, which, value)| Limit {
         group,
         which,
         value,
@@ -152,6 +152,8 @@ impl Run {
             3 => &mut limits.wbps,
             4 => &mut limits.min_iops,
             5 => &mut limits.min_bps,
+            6 => &mut limits.iops,
+            7 => &mut limits.bps,
             _ => {
                 limits.latency_target = (value > 0).then(|| us(value));
                 &mut None
@@ -319,10 +321,13 @@ proptest! {
             run.happen(happening);
         }
         for (group, limits) in limits.iter().enumerate() {
-            for (op, requests, bytes) in
-                [(Op::Read, limits.riops, limits.rbps), (Op::Write, limits.wiops, limits.wbps)]
-            {
-                let of_it = |rq: &&Dispatch| rq.op == op && within(rq.group, group);
+            let (reads, writes) = ([Op::Read].as_slice(), [Op::Write].as_slice());
+            for (ops, requests, bytes) in [
+                (reads, limits.riops, limits.rbps),
+                (writes, limits.wiops, limits.wbps),
+                (&[Op::Read, Op::Write], limits.iops, limits.bps),
+            ] {
+                let of_it = |rq: &&Dispatch| ops.contains(&rq.op) && within(rq.group, group);
                 let of_it: Vec<_> = run.dispatches.iter().filter(of_it).collect();
                 if let Some(per_s) = requests {
                     let each: Vec<_> = of_it.iter().map(|rq| (rq.at, 1)).collect();

@@ -42,13 +42,18 @@ keys! {
     limits: GroupLimits = GroupLimits::NONE, {
         riops: Rate::CAP, live;
             "Cap: reads a second, of the group and those below it; needs `wfq` on its disks, as \
-             do the next six.";
+             do the next eight.";
         wiops: Rate::CAP, live;
             "Cap: writes a second.";
         rbps: Rate::CAP_OF_BYTES, live;
             "Cap: bytes read a second.";
         wbps: Rate::CAP_OF_BYTES, live;
             "Cap: bytes written a second.";
+        iops: Rate::CAP, live;
+            "Cap: requests a second, reads and writes together, as SPDK's `rw_ios_per_sec` and \
+             QEMU's `iops-total`.";
+        bps: Rate::CAP_OF_BYTES, live;
+            "Cap: bytes read and written a second, together.";
         min_iops: Rate::RESERVED, live;
             "Reservation: ops a second that it gets whatever its weight, as `wfq` charges them. \
              If more is reserved than the disk does, all others together keep a twentieth.";

@@ -44,9 +44,11 @@ impl Amount {
 #[derive(Debug, Default)]
 pub(super) struct Caps {
     by_direction: [Pair; 2],
+    /// Those of both directions together.
+    together: Pair,
 }
 
-/// The caps of one direction.
+/// The caps of one direction, or of both.
 #[derive(Debug, Default)]
 struct Pair {
     requests: Option<Clock>,
@@ -62,12 +64,14 @@ struct Clock {
 
 impl Caps {
     pub(super) fn set(&mut self, to: &GroupLimits, now: Instant, burst: Nanos, busy: bool) {
-        let [reads, writes] = &mut self.by_direction;
+        let Self { by_direction: [reads, writes], together } = self;
         let all = [
             (&mut reads.requests, to.riops),
             (&mut reads.bytes, to.rbps),
             (&mut writes.requests, to.wiops),
             (&mut writes.bytes, to.wbps),
+            (&mut together.requests, to.iops),
+            (&mut together.bytes, to.bps),
         ];
         for (clock, per_s) in all {
             Clock::set(clock, per_s, now, burst, busy);
@@ -75,19 +79,21 @@ impl Caps {
     }
 
     pub(super) fn count(&mut self, now: Instant, amount: Amount) {
-        let pair = &mut self.by_direction[amount.direction as usize];
-        if let Some(clock) = &mut pair.requests {
-            clock.count(now, 1);
-        }
-        if let Some(clock) = &mut pair.bytes {
-            clock.count(now, amount.bytes);
+        for pair in [&mut self.by_direction[amount.direction as usize], &mut self.together] {
+            if let Some(clock) = &mut pair.requests {
+                clock.count(now, 1);
+            }
+            if let Some(clock) = &mut pair.bytes {
+                clock.count(now, amount.bytes);
+            }
         }
     }
 
     /// When it may have the next request of that direction.
     pub(super) fn ready(&self, direction: Direction, burst: Nanos) -> Instant {
-        let Pair { requests, bytes } = &self.by_direction[direction as usize];
-        let tats = [requests, bytes].into_iter().flatten().map(|clock| clock.tat);
+        let pairs = [&self.by_direction[direction as usize], &self.together];
+        let clocks = pairs.into_iter().flat_map(|Pair { requests, bytes }| [requests, bytes]);
+        let tats = clocks.flatten().map(|clock| clock.tat);
         before(tats.max().unwrap_or(Moment::ZERO).ceil(), burst)
     }
 }
