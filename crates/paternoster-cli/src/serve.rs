@@ -149,8 +149,7 @@ struct DiskArgs {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     metrics: Option<String>,
 
-    /// Connection threads, 1 to 64; with 1 the disk's own thread serves its clients [default: 1
-    /// below four processors, else half of them, up to 4]
+    /// Connection threads, 1 to 64; with 1 the disk's own thread serves its clients [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     threads: Option<i64>,
 

@@ -1,31 +1,17 @@
 //! How many threads serve clients, and whether they hold bios back.
 
-use std::thread::available_parallelism;
-
 use super::draft::{At, Bounds, Draft, Key};
 use super::error::Problem;
 use super::mistakes::Mistakes;
 
 const THREADS: Bounds = Bounds { key: "threads", min: 1, max: 64, unit: "threads" };
 
-/// So few processors have none to spare for connection threads.
-const FEW_PROCESSORS: usize = 4;
-
-/// Connection threads where nothing is written, at most.
-const DEFAULT_MAX: usize = 4;
-
-/// Connection threads where nothing is written: half of the processors, up to four; one below four
-/// processors, where the owner of a disk serves its clients itself.
-pub(super) fn default_threads() -> usize {
-    default_for(available_parallelism().map_or(1, usize::from))
-}
-
-fn default_for(processors: usize) -> usize {
-    if processors < FEW_PROCESSORS { 1 } else { (processors / 2).min(DEFAULT_MAX) }
-}
+/// Connection threads where nothing is written: none, the owner of a disk serves its clients. No
+/// machine has shown that more pay.
+const DEFAULT: usize = 1;
 
 pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<usize> {
-    draft.threads.check_or(default_threads(), mistakes, |found| {
+    draft.threads.check_or(DEFAULT, mistakes, |found| {
         THREADS.check(found).map(|threads| usize::try_from(threads).expect("there are few"))
     })
 }
@@ -43,7 +29,6 @@ pub(super) fn check_plug(plug: &Key<String>, mistakes: &mut Mistakes) -> Option<
 mod tests {
     use std::path::Path;
 
-    use super::*;
     use crate::config::Config;
 
     fn config(plug: &str) -> Result<Config, crate::config::ConfigError> {
@@ -64,8 +49,9 @@ mod tests {
     }
 
     #[test]
-    fn owners_serve_clients_themselves_below_four_processors() {
-        let defaults = [1, 2, 3, 4, 6, 8, 64].map(default_for);
-        assert_eq!(defaults, [1, 1, 1, 2, 3, 4, 4]);
+    fn owners_serve_clients_themselves_on_every_machine_unless_told() {
+        let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.e]\ndisk = \"d\"\n";
+        let config = Config::from_toml(toml, Path::new("c.toml")).expect("allowed");
+        assert_eq!((config.threads, config.connection_threads()), (1, 0));
     }
 }
