@@ -7,7 +7,7 @@ use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 
 use super::Tenant;
 use super::own_site::OwnSite;
-use crate::clients::{ClientId, Clients, Export, Gone, HeldBack};
+use crate::clients::{ClientId, Clients, Export, Gone, HeldBack, Pools};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
@@ -43,7 +43,7 @@ impl Served {
     /// Has the owner serve them itself.
     pub(crate) fn here(exports: &Arc<[Export]>, tenants: &[Tenant], timeout: Nanos) -> Self {
         let memory: Vec<_> = tenants.iter().map(|tenant| tenant.memory).collect();
-        Self::Here(Clients::new(exports.clone(), &memory, 1, timeout))
+        Self::Here(Clients::new(exports.clone(), &Pools::new(&memory, vec![]), 0, timeout))
     }
 
     pub(super) fn connect(

@@ -1,9 +1,8 @@
-//! The owner's end of connection threads: their work for the disk, and the credit of tenants that
-//! they share.
+//! The owner's end of connection threads: their work for the disk.
 //!
 //! ```text
 //!   threads ──▶ inbox ──┬─ work ──▶ rotation of tenants ──▶ engine ──▶ outcomes ──▶ threads
-//!                       └─ credit, who is gone, …
+//!                       └─ who is gone, …
 //! ```
 
 use std::sync::Arc;
@@ -15,10 +14,11 @@ use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use super::dealer::Dealer;
 use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
-use crate::clients::{ClientId, Clients, Export, Gone, HeldBack, Rotation, Site as _, work_of};
+use crate::clients::{
+    ClientId, Clients, Export, Gone, HeldBack, Pools, Rotation, Site as _, work_of,
+};
 use crate::config::AtStop;
 use crate::connections::OwnSite;
 use crate::messages::NewConnection;
@@ -46,7 +46,6 @@ pub(crate) struct Hub {
     in_flight: SlotMap<FarCommandId, FarCommand>,
     /// What clients want of the disk, with the thread that it has come from.
     rotation: Rotation<(usize, ClientId, Work)>,
-    dealer: Dealer,
     /// What threads were told of merging.
     rules: PlugRules,
     /// Tenants of which something else may hold back commands now.
@@ -82,9 +81,9 @@ impl Hub {
         payload_timeout: Nanos,
     ) -> Self {
         let inbox = inbox(waker);
-        let count = threads.len();
-        let far = |thread: &mut Thread| {
-            let clients = Clients::new(exports.clone(), memory, count, payload_timeout);
+        let pools = Pools::new(memory, threads.iter().map(Thread::notice).collect());
+        let far = |(number, thread): (usize, &mut Thread)| {
+            let clients = Clients::new(exports.clone(), &pools, number, payload_timeout);
             Far {
                 post: thread.add(&inbox.door(), clients, plugged),
                 clients: 0,
@@ -94,11 +93,10 @@ impl Hub {
             }
         };
         Self {
-            threads: threads.iter_mut().map(far).collect(),
+            threads: threads.iter_mut().enumerate().map(far).collect(),
             inbox,
             in_flight: SlotMap::with_key(),
             rotation: Rotation::new(memory.len()),
-            dealer: Dealer::new(memory, count),
             rules: plugged.rules,
             changed: Vec::new(),
             is_stopping: false,
@@ -133,7 +131,7 @@ impl Hub {
     }
 
     fn take_messages(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
-        let Self { inbox, threads, rotation, dealer, changed, .. } = self;
+        let Self { inbox, threads, rotation, changed, .. } = self;
         let mut gone = Vec::new();
         inbox.take(|submitter, message| {
             // They have come in in their order, before anything was sent.
@@ -150,14 +148,9 @@ impl Hub {
                     threads[thread].held_back[tenant] = held_back;
                     changed.push(tenant);
                 }
-                ToOwner::Credit(tenant, message) => {
-                    dealer
-                        .take(thread, tenant, message, |to, answer| threads[to].post.send(answer));
-                }
                 ToOwner::Drained => threads[thread].is_drained = true,
             }
         });
-        dealer.deal(|to, answer| threads[to].post.send(answer));
         gone
     }
 
