@@ -47,7 +47,7 @@ pub(crate) use self::pool::Pools;
 use self::replies::Replies;
 pub(crate) use self::rotation::Rotation;
 use self::rotation::{ANSWER, QUANTUM};
-pub(crate) use self::site::{ClientId, Question, Site, Sockets};
+pub(crate) use self::site::{ClientId, Question, Site};
 use self::stalled::Stalled;
 use self::tenant::{LEAST, Tenant, request_cost};
 use crate::config::AtStop;
@@ -129,6 +129,11 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// All clients of the disk, of tenants that may hold so many bytes each.
+    pub(crate) fn of_all(exports: Arc<[Export]>, memory: &[usize], payload_timeout: Nanos) -> Self {
+        Self::new(exports, &Pools::new(memory, Vec::new()), 0, payload_timeout)
+    }
+
     /// Clients that the thread of that number serves, of tenants that share these pools.
     pub(crate) fn new(
         exports: Arc<[Export]>,
@@ -221,7 +226,7 @@ impl Clients {
     /// Gives the disk what has arrived, as much as fits into a round.
     pub(crate) fn take_in(&mut self, site: &mut impl Site) {
         self.close_stalled(site.now());
-        self.settle(site.now());
+        self.settle(site);
         self.rotation.begin_round();
         while let Some(id) = self.rotation.next() {
             self.work_for(site, id);
@@ -273,7 +278,7 @@ impl Clients {
     /// Ends a round: sends all replies, and calls those for whom the round has made room.
     pub(crate) fn round_over(&mut self, site: &mut impl Site) {
         self.send_replies(site);
-        self.settle(site.now());
+        self.settle(site);
     }
 
     /// Returns when it wants its next round at the latest: `now` if it has work left.
@@ -356,8 +361,7 @@ impl Clients {
         self.release(id);
         let tenant = self.tenant_of(id);
         let spare = best == least || self.tenants[tenant].credit.has_spare(wished);
-        let now = site.now();
-        self.connections[id].receive(site.sockets(), id, if spare { best } else { least }, now);
+        self.connections[id].receive(site, id, if spare { best } else { least });
         self.update_charge(id);
         1
     }
@@ -376,7 +380,7 @@ impl Clients {
             Grant::Taken => client.granted = amount,
             Grant::Waits => {
                 client.waiting = Waiting::ForCredit;
-                client.watch(site.sockets(), id);
+                client.watch(site, id);
                 self.stalled.look_soon(site.now());
             }
         }
@@ -510,9 +514,9 @@ impl Clients {
 
     /// Has accounts count what is held now, and queues connections for which there is credit, in
     /// their order.
-    fn settle(&mut self, now: Instant) {
+    fn settle(&mut self, site: &impl Site) {
         if self.pools.take_notice(self.thread) {
-            self.stalled.look_soon(now);
+            self.stalled.look_soon(site.now());
             for tenant in 0..self.tenants.len() {
                 if self.tenants[tenant].credit.anyone_waits() {
                     self.tenants[tenant].credit.look();

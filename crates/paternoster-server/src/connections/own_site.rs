@@ -3,12 +3,13 @@
 use std::io;
 
 use paternoster::scheduler::Work;
-use paternoster::{Instant, IocId};
-use paternoster_disk::{Command, Extent};
+use paternoster::{Instant, IocId, PlugRules};
+use paternoster_disk::{Command, Extent, FrontToken, Ring, Token};
 
 use super::register::Register;
+use super::stat::elevator_now;
 use super::{DiskOwner, Tenant};
-use crate::clients::{ClientId, Export, Question, Site, Sockets};
+use crate::clients::{ClientId, Export, HeldBack, Question, Site};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
@@ -24,15 +25,33 @@ impl OwnSite<'_> {
     pub(crate) fn tenant_of(&mut self, client: ClientId) -> usize {
         self.exports[self.register.client(client).export].tenant
     }
+
+    /// What the disk's elevator says of merging.
+    pub(crate) fn plug_rules(&self) -> PlugRules {
+        self.owner.engine().elevator().plug_rules()
+    }
+
+    /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach
+    /// it.
+    pub(crate) fn note_outside(&mut self, tenant: usize, held_back: HeldBack) {
+        let (now, group) = (elevator_now(self.owner), self.tenants[tenant].group);
+        self.owner.trace().accounts.note_outside(now, group, held_back.outside());
+    }
 }
 
 impl Site for OwnSite<'_> {
+    type Token = Token;
+
     fn now(&self) -> Instant {
         self.owner.now()
     }
 
-    fn sockets(&mut self) -> impl Sockets {
+    fn ring(&mut self) -> &mut Ring<Token> {
         self.owner.ring()
+    }
+
+    fn token(&self, operation: FrontToken) -> Token {
+        Token::Front(operation)
     }
 
     fn io_context(&mut self, client: ClientId) -> IocId {

@@ -2,14 +2,13 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
 use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, IocId, Plug, PlugRules};
-use paternoster_disk::{Buffers, Command, Extent, Fd, FrontToken, MonotonicClock, Ring};
+use paternoster_disk::{Command, Extent, FrontToken, MonotonicClock, Ring};
 
 use super::post::Post;
 use super::thread::Token;
 use super::{NewCommand, Plugged, ToOwner, Work};
-use crate::clients::{ClientId, Question, Site, Sockets};
+use crate::clients::{ClientId, Question, Site};
 
 /// The way to the owner of one disk.
 #[derive(Debug)]
@@ -87,12 +86,18 @@ pub(super) struct FarSite<'a> {
 }
 
 impl Site for FarSite<'_> {
+    type Token = Token;
+
     fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    fn sockets(&mut self) -> impl Sockets {
-        OfDisk { ring: self.ring, disk: self.disk }
+    fn ring(&mut self) -> &mut Ring<Token> {
+        self.ring
+    }
+
+    fn token(&self, operation: FrontToken) -> Token {
+        Token::Client(self.disk, operation)
     }
 
     /// The owner knows it.
@@ -120,34 +125,5 @@ impl Site for FarSite<'_> {
 
     fn visit_over(&mut self, client: ClientId) {
         self.way.flush(self.clock.now(), client, FlushReason::Yield);
-    }
-}
-
-/// The thread's ring, for the sockets of one disk's clients.
-struct OfDisk<'a> {
-    ring: &'a mut Ring<Token>,
-    disk: usize,
-}
-
-impl OfDisk<'_> {
-    fn token(&self, token: FrontToken) -> Token {
-        Token::Client(self.disk, token)
-    }
-}
-
-impl Sockets for OfDisk<'_> {
-    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut) {
-        let token = self.token(token);
-        self.ring.receive(token, socket, buffer);
-    }
-
-    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>) {
-        let token = self.token(token);
-        self.ring.send(token, socket, bytes);
-    }
-
-    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd) {
-        let token = self.token(token);
-        self.ring.poll_hang_up(token, socket);
     }
 }
