@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use paternoster::{Instant, IocId};
+use paternoster::Instant;
 use paternoster_disk::{Fd, FrontToken, Payload};
 use paternoster_nbd::server::{Fatal, Transmission};
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
@@ -78,8 +78,6 @@ pub(super) struct Connection {
     _admitted: Admitted,
     /// Why it ends, once it does.
     pub(super) leave: Option<Leave>,
-    /// Its I/O context, made at its first command.
-    pub(super) ioc: Option<IocId>,
     pub(super) state: State,
     /// Its commands in flight.
     pub(super) in_flight: u32,
@@ -134,7 +132,6 @@ impl Connection {
             client,
             _admitted: new.admitted,
             leave: None,
-            ioc: None,
             state: State::Open,
             in_flight: 0,
             queued: Queued::default(),

@@ -33,7 +33,7 @@ use std::io;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Command as DiskCommand, CommandOp, Completion, FrontToken, Outcome};
+use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
@@ -455,17 +455,15 @@ impl Clients {
             let error = NbdError::Shutdown;
             return self.connections[id].reply_error(cookie, error, "the server is shutting down");
         }
-        let connection = &mut self.connections[id];
-        let client = connection.client;
-        let ioc = *connection.ioc.get_or_insert_with(|| site.io_context(client));
         // What was taken for the connection, or for the room of its payload, is the command's now.
         self.release(id);
         self.update_charge(id);
         let tenant = self.tenant_of(id);
         self.tenants[tenant].credit.take(cost);
-        self.connections[id].in_flight += 1;
+        let connection = &mut self.connections[id];
+        connection.in_flight += 1;
         let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
-        site.submit(client, DiskCommand { tag: tag.data().as_ffi(), ioc, op });
+        site.submit(connection.client, tag.data().as_ffi(), op);
     }
 
     /// Answers which parts of a range are holes; at once where the site can, as no data moves: the

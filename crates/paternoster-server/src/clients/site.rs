@@ -2,8 +2,8 @@
 
 use std::io;
 
-use paternoster::{Instant, IocId};
-use paternoster_disk::{Command, Extent, FrontToken, Ring};
+use paternoster::Instant;
+use paternoster_disk::{CommandOp, Extent, FrontToken, Ring};
 use slotmap::new_key_type;
 
 new_key_type! {
@@ -25,11 +25,8 @@ pub(crate) trait Site {
     /// The name on the ring of an operation on a client's socket.
     fn token(&self, operation: FrontToken) -> Self::Token;
 
-    /// Returns the I/O context of a client. It is asked for once, at its first command.
-    fn io_context(&mut self, client: ClientId) -> IocId;
-
-    /// Gives a command of the client to the disk.
-    fn submit(&mut self, client: ClientId, command: Command);
+    /// Gives a command of the client to the disk, under that tag.
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp);
 
     /// Asks which parts of a range of the disk are holes, for the client's command of that tag.
     /// Where the answer takes time, it comes by [`Clients::extents_found`](super::Clients).

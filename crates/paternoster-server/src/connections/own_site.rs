@@ -4,7 +4,7 @@ use std::io;
 
 use paternoster::scheduler::Work;
 use paternoster::{Instant, IocId, PlugRules};
-use paternoster_disk::{Command, Extent, FrontToken, Ring, Token};
+use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
 
 use super::register::Register;
 use super::stat::elevator_now;
@@ -24,6 +24,22 @@ impl OwnSite<'_> {
     /// The tenant of a client, as an index.
     pub(crate) fn tenant_of(&mut self, client: ClientId) -> usize {
         self.exports[self.register.client(client).export].tenant
+    }
+
+    /// The I/O context of a client, made at its first command.
+    pub(crate) fn io_context(&mut self, client: ClientId) -> IocId {
+        let client = self.register.client(client);
+        *client.ioc.get_or_insert_with(|| {
+            let export = &self.exports[client.export];
+            let tenant = &self.tenants[export.tenant];
+            self.owner.administer(|elevator, now| {
+                let ioc = elevator.add_io_context(now, export.io_prio, tenant.group);
+                if let Some(recording) = &mut elevator.trace().recording {
+                    recording.add(ioc, Client::new(export, client.number, tenant));
+                }
+                ioc
+            })
+        })
     }
 
     /// What the disk's elevator says of merging.
@@ -54,23 +70,9 @@ impl Site for OwnSite<'_> {
         Token::Front(operation)
     }
 
-    fn io_context(&mut self, client: ClientId) -> IocId {
-        let client = self.register.client(client);
-        *client.ioc.get_or_insert_with(|| {
-            let export = &self.exports[client.export];
-            let tenant = &self.tenants[export.tenant];
-            self.owner.administer(|elevator, now| {
-                let ioc = elevator.add_io_context(now, export.io_prio, tenant.group);
-                if let Some(recording) = &mut elevator.trace().recording {
-                    recording.add(ioc, Client::new(export, client.number, tenant));
-                }
-                ioc
-            })
-        })
-    }
-
-    fn submit(&mut self, _: ClientId, command: Command) {
-        self.owner.submit(command);
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
+        let ioc = self.io_context(client);
+        self.owner.submit(Command { tag, ioc, op });
     }
 
     /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each

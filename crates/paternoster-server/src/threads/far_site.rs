@@ -3,7 +3,7 @@
 use std::io;
 
 use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, IocId, Plug, PlugRules};
-use paternoster_disk::{Command, Extent, FrontToken, MonotonicClock, Ring};
+use paternoster_disk::{CommandOp, Extent, FrontToken, MonotonicClock, Ring};
 
 use super::post::Post;
 use super::thread::Token;
@@ -100,15 +100,10 @@ impl Site for FarSite<'_> {
         Token::Client(self.disk, operation)
     }
 
-    /// The owner knows it.
-    fn io_context(&mut self, _: ClientId) -> IocId {
-        IocId::default()
-    }
-
-    fn submit(&mut self, client: ClientId, command: Command) {
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
         let now = self.clock.now();
-        let Command { tag, ioc, op } = command;
-        if let Some(bio) = op.plug_bio(ioc, &self.way.rules.limits) {
+        // The owner knows the client's I/O context; a plug has bios of one alone.
+        if let Some(bio) = op.plug_bio(IocId::default(), &self.way.rules.limits) {
             return self.way.plug(now, client, bio, NewCommand { tag, op });
         }
         self.way.flush(now, client, FlushReason::Explicit);
