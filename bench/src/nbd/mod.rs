@@ -53,8 +53,7 @@ pub struct Args {
     /// The scheduler of our server
     #[arg(long, value_name = "KIND", default_value = "cfq")]
     scheduler: SchedulerKind,
-    /// Connection threads of our server, with commas: it is measured with each; its own default
-    /// unless told
+    /// Connection threads of our server, with commas: it is measured with each; 1 unless told
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Vec<u32>,

@@ -22,6 +22,9 @@
 //! A [`Door`] lets new submitters in while the owner runs. That takes a lock, once a submitter, of
 //! a kind that counts ([`lock`]), so that tests can tell that nothing else takes one.
 //!
+//! What threads share beside that, such as an account under a lock, is not sent: a [`Notice`] tells
+//! a thread that it has changed.
+//!
 //! All atomics and locks come through one module, which the feature `model` points at a model
 //! checker: what is checked is what is shipped. The ring of `rtrb` alone is replaced there by a
 //! specified one (`tests/model.rs` says what that leaves out).
@@ -29,11 +32,13 @@
 mod bell;
 mod inbox;
 pub mod lock;
+mod notice;
 mod ring;
 mod sync;
 
 pub use bell::Wake;
 pub use inbox::{Door, Inbox, Outbox, Sent, SubmitterId};
+pub use notice::Notice;
 
 /// The example of the crate's README.
 #[cfg(all(doctest, not(feature = "model")))]

@@ -7,9 +7,10 @@
 //! the waiter: a wake-up before it waits is assumed not to be lost, as with eventfd and futex.
 
 use loom::model::Builder;
+use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use paternoster_crossing::{Door, Inbox, Sent, SubmitterId, Wake};
+use paternoster_crossing::{Door, Inbox, Notice, Sent, SubmitterId, Wake};
 
 /// What an owner waits on, as on an eventfd.
 #[derive(Default)]
@@ -145,5 +146,33 @@ fn full_ring_gives_the_batch_back() {
         let was_full = submitter.join().expect("it ends");
         inbox.take(|_, batch| taken.push(batch));
         assert_eq!(taken.len(), if was_full { 1 } else { 2 });
+    });
+}
+
+#[test]
+fn what_changed_before_a_notice_is_seen_by_whoever_takes_it() {
+    check(|| {
+        let event = Arc::new(Event::default());
+        let notice = Arc::new(Notice::new(Waker(event.clone())));
+        let changes = Arc::new(AtomicU32::new(0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (notice, changes) = (notice.clone(), changes.clone());
+                thread::spawn(move || {
+                    changes.fetch_add(1, Ordering::Relaxed);
+                    notice.give();
+                })
+            })
+            .collect();
+        let mut seen = 0;
+        while seen < 2 {
+            event.wait();
+            if notice.take() {
+                seen = changes.load(Ordering::Relaxed);
+            }
+        }
+        for thread in threads {
+            thread.join().expect("it ends");
+        }
     });
 }

@@ -27,7 +27,7 @@ use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
 use crate::clients::Export;
 use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
-use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
+use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, nbd};
 use crate::control::ControlHandle;
 use crate::depth;
 use crate::export_table::{ExportTable, Flushes};
@@ -263,8 +263,8 @@ fn start_owner(
     let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
     let exports = exports.into();
     let timeout = config.keys.payload_timeout;
-    let served = Served::new(&waker, threads, &exports, &tenants, plugged, timeout);
-    let mut connections = Connections::new(label, exports, tenants, inbox, served);
+    let transport = nbd(&waker, threads, &exports, &tenants, plugged, timeout);
+    let mut connections = Connections::new(label, exports, tenants, inbox, transport);
     let (policy, beside) = (disk.keys.polling.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         let owner = Owner::new(engine, backend, Ring::new(io)?, MonotonicClock::start(), waker)?;

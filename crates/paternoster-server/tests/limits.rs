@@ -205,7 +205,10 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
         (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/a\", \"/b\""),
         (on_e, "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
-        (change("/a", json!({"speed": 1})), "a group has no \"speed\"; what can be set is: weight, "),
+        (
+            change("/a", json!({"speed": 1})),
+            "a group has no \"speed\"; what can be set is: weight, ",
+        ),
         // It is on both disks, of which the other has limits.
         (
             change("/b", json!({"riops": 5})),

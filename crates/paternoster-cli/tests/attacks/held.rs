@@ -102,22 +102,26 @@ fn reads_of_a_byte() {
 
 #[test]
 fn large_reads() {
-    Attack {
-        name: "READ 32 MiB, 16 connections, unread",
-        config: modelled(32),
-        attackers: vec![Flood::unread(16, &request(0, READ, 1, 0, 32 << 20)).attacker()],
-        entitled: Entitled::Part(0.5),
-        ceiling: PROGRAM + 48 + 64,
-    }
-    .run();
+    large("READ 32 MiB, 16 connections, unread", &request(0, READ, 1, 0, 32 << 20), 1);
 }
 
 #[test]
 fn large_writes() {
+    large("WRITE 32 MiB, 16 connections, unread", &write(0, 32 << 20), 1);
+}
+
+/// All threads together hold what one may.
+#[test]
+fn large_reads_and_writes_on_two_connection_threads() {
+    let both = [request(0, READ, 1, 0, 32 << 20), write(0, 32 << 20)].concat();
+    large("READ and WRITE 32 MiB, 16 connections on two threads, unread", &both, 2);
+}
+
+fn large(name: &'static str, commands: &[u8], threads: usize) {
     Attack {
-        name: "WRITE 32 MiB, 16 connections, unread",
-        config: modelled(32),
-        attackers: vec![Flood::unread(16, &write(0, 32 << 20)).attacker()],
+        name,
+        config: format!("threads = {threads}\n{}", modelled(32)),
+        attackers: vec![Flood::unread(16, commands).attacker()],
         entitled: Entitled::Part(0.5),
         ceiling: PROGRAM + 48 + 64,
     }

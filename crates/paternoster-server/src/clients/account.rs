@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::credit::{Amount, Credit};
+use super::credit::{Amount, Credit, Held};
 
 /// What became of a request for credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Grant {
+pub(super) enum Grant {
     /// The credit is taken.
     Taken,
     /// Whoever asked waits for it.
@@ -18,7 +18,7 @@ pub(crate) enum Grant {
 
 /// The credit of one tenant, and those who wait for some; `W` names one.
 #[derive(Debug)]
-pub(crate) struct Account<W> {
+pub(super) struct Account<W> {
     credit: Credit,
     /// Those who wait, and for how much, in order of arrival: for small amounts and for large ones.
     waiting: [VecDeque<(W, Amount)>; 2],
@@ -26,13 +26,13 @@ pub(crate) struct Account<W> {
 
 impl<W: Copy + Eq> Account<W> {
     /// An account of which nothing is held.
-    pub(crate) fn new(credit: Credit) -> Self {
+    pub(super) fn new(credit: Credit) -> Self {
         Self { credit, waiting: [const { VecDeque::new() }; 2] }
     }
 
     /// Takes so much, behind those that wait. If that does not fit now, `who` waits, and is called
     /// when it has been taken.
-    pub(crate) fn take_or_wait(&mut self, who: W, amount: Amount) -> Grant {
+    pub(super) fn take_or_wait(&mut self, who: W, amount: Amount) -> Grant {
         if self.queue(amount).is_empty() && self.has_room(amount) {
             self.credit.take(amount);
             Grant::Taken
@@ -53,12 +53,12 @@ impl<W: Copy + Eq> Account<W> {
     }
 
     /// Returns whether so much fits that nobody waits for.
-    pub(crate) fn has_spare(&self, amount: Amount) -> bool {
-        self.waiting.iter().all(VecDeque::is_empty) && self.credit.fits(amount)
+    pub(super) fn has_spare(&self, amount: Amount) -> bool {
+        !self.anyone_waits() && self.credit.fits(amount)
     }
 
     /// Takes credit for the next one for whom there is enough now. Returns both.
-    pub(crate) fn call_next(&mut self) -> Option<(W, Amount)> {
+    pub(super) fn call_next(&mut self) -> Option<(W, Amount)> {
         let (who, amount) = self.waiting[self.next_fits()?].pop_front()?;
         self.credit.take(amount);
         Some((who, amount))
@@ -72,18 +72,20 @@ impl<W: Copy + Eq> Account<W> {
         self.waiting.iter().position(fits)
     }
 
-    /// Removes whoever is gone from those that wait.
-    pub(crate) fn forget(&mut self, who: W) {
+    /// Removes whoever is gone from those that wait. Returns whether it waited.
+    pub(super) fn forget(&mut self, who: W) -> bool {
+        let before = self.waiting().count();
         self.waiting.iter_mut().for_each(|queue| queue.retain(|&(other, _)| other != who));
+        self.waiting().count() < before
     }
 
-    /// Returns whether nothing is held, and nobody waits.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.credit.is_unused() && self.waiting.iter().all(VecDeque::is_empty)
+    /// Returns whether somebody waits.
+    pub(super) fn anyone_waits(&self) -> bool {
+        self.waiting.iter().any(|queue| !queue.is_empty())
     }
 
     /// Returns those that wait.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = W> {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = W> {
         self.waiting.iter().flatten().map(|&(who, _)| who)
     }
 
@@ -93,22 +95,14 @@ impl<W: Copy + Eq> Account<W> {
         self.next_fits().is_none()
     }
 
-    /// Returns whether these amounts are all that is held.
-    #[cfg(test)]
-    pub(super) fn holds(&self, amounts: impl Iterator<Item = Amount>) -> bool {
-        let mut credit = self.credit;
-        amounts.for_each(|amount| credit.give_back(amount));
-        credit.is_unused()
-    }
-
     /// Takes so much, whether it fits or not.
-    pub(crate) fn take(&mut self, amount: Amount) {
+    pub(super) fn take(&mut self, amount: Amount) {
         self.credit.take(amount);
     }
 
-    /// Gives back an amount that was taken.
-    pub(crate) fn give_back(&mut self, amount: Amount) {
-        self.credit.give_back(amount);
+    /// Counts that `now` is held of what was `before`, whether it fits or not.
+    pub(super) fn replace(&mut self, before: Held, now: Held) {
+        self.credit.replace(before, now);
     }
 
     fn queue(&mut self, amount: Amount) -> &mut VecDeque<(W, Amount)> {
@@ -121,6 +115,12 @@ mod tests {
     use super::*;
 
     const MIB: usize = 1 << 20;
+
+    fn give_back(account: &mut Account<i32>, amount: Amount) {
+        let mut held = Held::default();
+        held.take(amount);
+        account.replace(held, Held::default());
+    }
 
     /// Small ones that came and went kept a large one waiting for ever.
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(account.take_or_wait(large, amount), Grant::Waits);
         let mut given_back = 0;
         loop {
-            account.give_back(small);
+            give_back(&mut account, small);
             given_back += 1;
             account.take_or_wait(number(), small);
             if let Some(called) = account.call_next() {
@@ -146,7 +146,7 @@ mod tests {
             assert!(given_back < 64, "the large one has waited for all of them");
         }
         // Who had to stand back is called again.
-        account.give_back(amount);
+        give_back(&mut account, amount);
         assert!(account.call_next().is_some_and(|(_, amount)| amount == small));
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use paternoster::{Instant, IocId};
+use paternoster::Instant;
 use paternoster_disk::{Fd, FrontToken, Payload};
 use paternoster_nbd::server::{Fatal, Transmission};
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
@@ -14,7 +14,7 @@ use slotmap::{Key, KeyData, new_key_type};
 use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
-use super::site::{ClientId, Sockets};
+use super::site::{ClientId, Site};
 use super::{Leave, nbd_extent};
 use crate::admission::Admitted;
 use crate::config::AtStop;
@@ -78,8 +78,6 @@ pub(super) struct Connection {
     _admitted: Admitted,
     /// Why it ends, once it does.
     pub(super) leave: Option<Leave>,
-    /// Its I/O context, made at its first command.
-    pub(super) ioc: Option<IocId>,
     pub(super) state: State,
     /// Its commands in flight.
     pub(super) in_flight: u32,
@@ -134,7 +132,6 @@ impl Connection {
             client,
             _admitted: new.admitted,
             leave: None,
-            ioc: None,
             state: State::Open,
             in_flight: 0,
             queued: Queued::default(),
@@ -204,16 +201,11 @@ impl Connection {
     }
 
     /// Begins to receive, into that room.
-    pub(super) fn receive(
-        &mut self,
-        mut sockets: impl Sockets,
-        id: ConnectionId,
-        room: Room,
-        now: Instant,
-    ) {
-        self.received_at = now;
+    pub(super) fn receive(&mut self, site: &mut impl Site, id: ConnectionId, room: Room) {
+        self.received_at = site.now();
         let buffer = self.incoming.begin_receive(room);
-        sockets.receive(Operation::Receive.token(id), &self.socket, buffer);
+        let token = site.token(Operation::Receive.token(id));
+        site.ring().receive(token, &self.socket, buffer);
     }
 
     /// Takes a completed receive.
@@ -231,9 +223,10 @@ impl Connection {
     }
 
     /// Watches for the client to hang up while nothing is received.
-    pub(super) fn watch(&mut self, mut sockets: impl Sockets, id: ConnectionId) {
+    pub(super) fn watch(&mut self, site: &mut impl Site, id: ConnectionId) {
         if !std::mem::replace(&mut self.watched, true) {
-            sockets.poll_hang_up(Operation::HangUp.token(id), &self.socket);
+            let token = site.token(Operation::HangUp.token(id));
+            site.ring().poll_hang_up(token, &self.socket);
         }
     }
 
@@ -309,15 +302,16 @@ impl Connection {
     }
 
     /// Sends what there is, unless a send is in flight.
-    pub(super) fn send(&mut self, mut sockets: impl Sockets, id: ConnectionId, now: Instant) {
+    pub(super) fn send(&mut self, site: &mut impl Site, id: ConnectionId) {
         if self.state == State::Failed {
             self.outgoing.clear();
         }
         let Some(from) = self.outgoing.next_send() else { return };
         // Until now nothing was there to be read.
-        self.sent_at = now;
+        self.sent_at = site.now();
         self.sending = true;
-        sockets.send(Operation::Send.token(id), &self.socket, from);
+        let token = site.token(Operation::Send.token(id));
+        site.ring().send(token, &self.socket, from);
     }
 
     /// Returns whether a send is in flight.

@@ -19,7 +19,7 @@ pub(super) const SMALL_DATA: usize = 64 << 10;
 
 /// Bytes of memory, of one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Amount {
+pub(super) enum Amount {
     Small(usize),
     Large(usize),
     /// Room to receive into, beyond what every connection has; it counts as small.
@@ -32,7 +32,7 @@ impl Amount {
         if data <= SMALL_DATA { Self::Small(data + more) } else { Self::Large(data + more) }
     }
 
-    pub(crate) fn bytes(self) -> usize {
+    pub(super) fn bytes(self) -> usize {
         let (Self::Small(bytes) | Self::Large(bytes) | Self::Room(bytes)) = self;
         bytes
     }
@@ -81,13 +81,13 @@ impl Held {
 
 /// The bytes that one tenant holds on one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Credit {
+pub(super) struct Credit {
     limit: usize,
     held: Held,
 }
 
 impl Credit {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { limit, held: Held::default() }
     }
 
@@ -114,14 +114,11 @@ impl Credit {
         self.held.take(amount);
     }
 
-    /// Returns whether nothing is held.
-    pub(super) fn is_unused(&self) -> bool {
-        self.held.is_nothing()
-    }
-
-    /// Gives back an amount that was taken.
-    pub(super) fn give_back(&mut self, amount: Amount) {
-        self.held.give_back(amount);
+    /// Counts that `now` is held of what was `before`, whether it fits or not.
+    pub(super) fn replace(&mut self, before: Held, now: Held) {
+        self.held.small = self.held.small - before.small + now.small;
+        self.held.large = self.held.large - before.large + now.large;
+        self.held.rooms = self.held.rooms - before.rooms + now.rooms;
     }
 }
 
@@ -145,7 +142,7 @@ mod tests {
         let mut credit = Credit::new(MIB);
         assert_eq!(fill(&mut credit), MIB);
         assert!(!credit.fits(Amount::Small(1)));
-        credit.give_back(Amount::Small(4096));
+        credit.held.give_back(Amount::Small(4096));
         assert_eq!(fill(&mut credit), 4096);
     }
 
@@ -169,7 +166,7 @@ mod tests {
         credit.take(largest);
         assert!(!credit.fits(Amount::Large(MIB)));
         assert!(!credit.fits(Amount::Small(4096)));
-        credit.give_back(Amount::Small(MIB));
+        credit.held.give_back(Amount::Small(MIB));
         assert_eq!(fill(&mut credit), MIB, "a quarter is for small ones");
     }
 

@@ -7,23 +7,22 @@
 //!
 //! The site (`site.rs`) is the thread: the owner of the disk itself, or one of those beside it.
 //!
-//! No tenant harms another. Memory is bounded by tenant (`credit.rs`): what would hold more
-//! than its credit waits, in order, and is not read from. Work on this thread is bounded by round
-//! (`rotation.rs`): what happens only queues a connection to be worked for, and tenants are worked
-//! for in rotation, before the disk dispatches. The replies of a round go at its end
-//! (`replies.rs`).
+//! No tenant harms another. Memory is bounded by tenant, on all threads together (`pool.rs`): what
+//! would hold more than its credit waits, in order, and is not read from. Work on this thread is
+//! bounded by round (`rotation.rs`): what happens only queues a connection to be worked for, and
+//! tenants are worked for in rotation, before the disk dispatches. The replies of a round go at its
+//! end (`replies.rs`).
 
 mod account;
 #[cfg(test)]
 mod check;
 mod connection;
 mod credit;
-mod dealt;
 mod incoming;
-mod lease;
 mod leave;
 mod outgoing;
 mod outside;
+mod pool;
 mod replies;
 mod rotation;
 mod site;
@@ -34,24 +33,21 @@ use std::io;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Command as DiskCommand, CommandOp, Completion, FrontToken, Outcome};
+use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-pub(crate) use self::account::{Account, Grant};
-pub(crate) use self::connection::ConnectionId;
-use self::connection::{Connection, Decoded, Operation, Waiting};
-pub(crate) use self::credit::{Amount, Credit};
-#[cfg(test)]
-pub(crate) use self::lease::Lease;
-pub(crate) use self::lease::{CreditMessage, Shortage};
+use self::account::Grant;
+use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
+use self::credit::Amount;
 pub(crate) use self::leave::Leave;
 pub(crate) use self::outside::HeldBack;
+pub(crate) use self::pool::Pools;
 use self::replies::Replies;
 pub(crate) use self::rotation::Rotation;
 use self::rotation::{ANSWER, QUANTUM};
-pub(crate) use self::site::{ClientId, Question, Site, Sockets};
+pub(crate) use self::site::{ClientId, Question, Site};
 use self::stalled::Stalled;
 use self::tenant::{LEAST, Tenant, request_cost};
 use crate::config::AtStop;
@@ -119,10 +115,12 @@ pub(crate) struct Clients {
     in_flight: SlotMap<CommandId, InFlight>,
     rotation: Rotation<ConnectionId>,
     replies: Replies,
-    /// Tenants of which something else may hold back commands now.
+    /// The number of this thread among those that serve clients of the disk.
+    thread: usize,
+    pools: Arc<Pools>,
+    /// Tenants of which something has changed in this round: what they hold, or what holds them
+    /// back.
     changed: Vec<usize>,
-    /// Tenants of whose credit something is to be said to the owner of the disk.
-    to_settle: Vec<usize>,
     stalled: Stalled,
     /// What becomes of commands that wait, once the server is being stopped.
     at_stop: Option<AtStop>,
@@ -131,22 +129,29 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// `memory` is how many bytes each tenant may hold, on all of so many threads.
+    /// All clients of the disk, of tenants that may hold so many bytes each.
+    pub(crate) fn of_all(exports: Arc<[Export]>, memory: &[usize], payload_timeout: Nanos) -> Self {
+        Self::new(exports, &Pools::new(memory, Vec::new()), 0, payload_timeout)
+    }
+
+    /// Clients that the thread of that number serves, of tenants that share these pools.
     pub(crate) fn new(
         exports: Arc<[Export]>,
-        memory: &[usize],
-        threads: usize,
+        pools: &Arc<Pools>,
+        thread: usize,
         payload_timeout: Nanos,
     ) -> Self {
+        let tenants: Vec<_> = pools.leases(thread).map(Tenant::new).collect();
         Self {
             exports,
-            tenants: memory.iter().map(|&bytes| Tenant::new(bytes, threads)).collect(),
             connections: SlotMap::with_key(),
             in_flight: SlotMap::with_key(),
-            rotation: Rotation::new(memory.len()),
+            rotation: Rotation::new(tenants.len()),
+            tenants,
             replies: Replies::default(),
+            thread,
+            pools: Arc::clone(pools),
             changed: Vec::new(),
-            to_settle: Vec::new(),
             stalled: Stalled::new(payload_timeout),
             at_stop: None,
             gone: Vec::new(),
@@ -221,7 +226,7 @@ impl Clients {
     /// Gives the disk what has arrived, as much as fits into a round.
     pub(crate) fn take_in(&mut self, site: &mut impl Site) {
         self.close_stalled(site.now());
-        self.call_waiting();
+        self.settle(site);
         self.rotation.begin_round();
         while let Some(id) = self.rotation.next() {
             self.work_for(site, id);
@@ -247,7 +252,7 @@ impl Clients {
             }
         }
         let tenant = self.tenant_of(id);
-        self.tenants[tenant].give_back(done.cost);
+        self.give_back(tenant, done.cost);
         self.update_charge(id);
         self.queue_replies(id);
     }
@@ -273,7 +278,7 @@ impl Clients {
     /// Ends a round: sends all replies, and calls those for whom the round has made room.
     pub(crate) fn round_over(&mut self, site: &mut impl Site) {
         self.send_replies(site);
-        self.call_waiting();
+        self.settle(site);
     }
 
     /// Returns when it wants its next round at the latest: `now` if it has work left.
@@ -355,9 +360,8 @@ impl Clients {
         // What was taken for the room is charged with it.
         self.release(id);
         let tenant = self.tenant_of(id);
-        let spare = best == least || self.tenants[tenant].has_spare(wished);
-        let now = site.now();
-        self.connections[id].receive(site.sockets(), id, if spare { best } else { least }, now);
+        let spare = best == least || self.tenants[tenant].credit.has_spare(wished);
+        self.connections[id].receive(site, id, if spare { best } else { least });
         self.update_charge(id);
         1
     }
@@ -369,19 +373,15 @@ impl Clients {
             return Grant::Taken;
         }
         self.release(id);
+        let grant = self.tenants[tenant].credit.take_or_wait(id, amount);
+        self.note_change(tenant);
         let client = &mut self.connections[id];
-        let grant = self.tenants[tenant].take_or_wait(id, amount);
         match grant {
             Grant::Taken => client.granted = amount,
             Grant::Waits => {
                 client.waiting = Waiting::ForCredit;
-                // A moment's wait for credit that is there is none in which a client goes.
-                if self.tenants[tenant].is_short() {
-                    client.watch(site.sockets(), id);
-                }
+                client.watch(site, id);
                 self.stalled.look_soon(site.now());
-                self.note_outside(tenant);
-                self.settle_later(tenant);
             }
         }
         grant
@@ -391,7 +391,12 @@ impl Clients {
     fn release(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         let granted = std::mem::replace(&mut self.connections[id].granted, Amount::Small(0));
-        self.tenants[tenant].give_back(granted);
+        self.give_back(tenant, granted);
+    }
+
+    fn give_back(&mut self, tenant: usize, amount: Amount) {
+        self.tenants[tenant].credit.give_back(amount);
+        self.note_change(tenant);
     }
 
     /// Has the tenant charged for what the connection holds now.
@@ -401,13 +406,14 @@ impl Clients {
         if before == now {
             return;
         }
+        let credit = &mut self.tenants[tenant].credit;
         for amount in before {
-            self.tenants[tenant].give_back(amount);
+            credit.give_back(amount);
         }
         for amount in now {
-            self.tenants[tenant].take(amount);
+            credit.take(amount);
         }
-        self.settle_later(tenant);
+        self.note_change(tenant);
     }
 
     fn tenant_of(&self, id: ConnectionId) -> usize {
@@ -449,17 +455,15 @@ impl Clients {
             let error = NbdError::Shutdown;
             return self.connections[id].reply_error(cookie, error, "the server is shutting down");
         }
-        let connection = &mut self.connections[id];
-        let client = connection.client;
-        let ioc = *connection.ioc.get_or_insert_with(|| site.io_context(client));
         // What was taken for the connection, or for the room of its payload, is the command's now.
         self.release(id);
         self.update_charge(id);
         let tenant = self.tenant_of(id);
-        self.tenants[tenant].take(cost);
-        self.connections[id].in_flight += 1;
+        self.tenants[tenant].credit.take(cost);
+        let connection = &mut self.connections[id];
+        connection.in_flight += 1;
         let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
-        site.submit(client, DiskCommand { tag: tag.data().as_ffi(), ioc, op });
+        site.submit(connection.client, tag.data().as_ffi(), op);
     }
 
     /// Answers which parts of a range are holes; at once where the site can, as no data moves: the
@@ -492,46 +496,49 @@ impl Clients {
         let tenant = self.tenant_of(id);
         self.tenants[tenant].connections -= 1;
         let connection = self.connections.remove(id).expect("a connection ends once");
+        let credit = &mut self.tenants[tenant].credit;
         if connection.waiting == Waiting::ForCredit {
-            self.tenants[tenant].forget(id);
-            self.note_outside(tenant);
+            credit.forget(id);
         }
         debug_assert!(!connection.counted_sending, "its last send has ended");
-        for amount in connection.charged() {
-            self.tenants[tenant].give_back(amount);
-        }
-        debug_assert!(self.tenants[tenant].is_settled(), "without clients nothing is held");
-        self.settle_later(tenant);
+        connection.charged().for_each(|amount| credit.give_back(amount));
+        let is_unused = self.tenants[tenant].credit.is_unused();
+        debug_assert!(self.tenants[tenant].connections > 0 || is_unused, "nobody holds anything");
+        self.note_change(tenant);
         connection.shut();
         let Connection { client, leave: why, .. } = connection;
         self.gone.push(Gone { client, why });
     }
 
-    /// Queues connections for which there is credit again, in their order.
-    fn call_waiting(&mut self) {
-        // Every round asks twice, and there may be many tenants.
-        if !self.stalled.may_anyone_wait() {
-            return;
+    /// Has accounts count what is held now, and queues connections for which there is credit, in
+    /// their order.
+    fn settle(&mut self, site: &impl Site) {
+        if self.pools.take_notice(self.thread) {
+            self.stalled.look_soon(site.now());
+            for tenant in 0..self.tenants.len() {
+                if self.tenants[tenant].credit.anyone_waits() {
+                    self.tenants[tenant].credit.look();
+                    self.note_change(tenant);
+                }
+            }
         }
-        for tenant in 0..self.tenants.len() {
-            self.call_waiting_of(tenant);
+        for at in 0..self.changed.len() {
+            let tenant = self.changed[at];
+            self.tenants[tenant].credit.settle();
+            while let Some((id, amount)) = self.tenants[tenant].credit.next_called() {
+                let client = &mut self.connections[id];
+                client.waiting = Waiting::No;
+                client.granted = amount;
+                self.queue(id);
+            }
         }
     }
 
-    fn call_waiting_of(&mut self, tenant: usize) {
-        while let Some((id, amount)) = self.tenants[tenant].call_next() {
-            self.call(tenant, id, amount);
+    /// Notes that something of the tenant has changed.
+    fn note_change(&mut self, tenant: usize) {
+        if !std::mem::replace(&mut self.tenants[tenant].has_changed, true) {
+            self.changed.push(tenant);
         }
-    }
-
-    /// The connection has the credit for which it has waited.
-    fn call(&mut self, tenant: usize, id: ConnectionId, amount: Amount) {
-        let client = &mut self.connections[id];
-        client.waiting = Waiting::No;
-        client.granted = amount;
-        self.queue(id);
-        self.note_outside(tenant);
-        self.settle_later(tenant);
     }
 }
 

@@ -54,14 +54,7 @@ impl Clients {
         }
         let sending = &mut self.tenants[tenant].sending;
         *sending = if sends { *sending + 1 } else { *sending - 1 };
-        self.note_outside(tenant);
-    }
-
-    /// Notes that something of the tenant may have changed.
-    pub(super) fn note_outside(&mut self, tenant: usize) {
-        if !std::mem::replace(&mut self.tenants[tenant].may_tell, true) {
-            self.changed.push(tenant);
-        }
+        self.note_change(tenant);
     }
 
     /// Takes what holds each tenant's commands back now, of those of which it has changed.
@@ -77,9 +70,8 @@ impl Clients {
 impl Tenant {
     /// Returns what is to be told, if it is something else than before.
     fn take_change(&mut self) -> Option<HeldBack> {
-        self.may_tell = false;
-        let memory = self.anyone_waits() && self.is_short();
-        let now = HeldBack { unread: self.sending > 0, memory };
+        self.has_changed = false;
+        let now = HeldBack { unread: self.sending > 0, memory: self.credit.anyone_waits() };
         (std::mem::replace(&mut self.told, now) != now).then_some(now)
     }
 }

@@ -33,8 +33,7 @@ impl Clients {
         for id in queue.drain(..) {
             let Some(client) = self.connections.get_mut(id) else { continue };
             client.queued.for_replies = false;
-            let now = site.now();
-            client.send(site.sockets(), id, now);
+            client.send(site, id);
             self.note_sending(id);
             self.update_charge(id);
             if self.connections[id].is_over() {

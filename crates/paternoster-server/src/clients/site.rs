@@ -2,9 +2,8 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
-use paternoster::{Instant, IocId};
-use paternoster_disk::{Buffers, Command, Extent, Fd, FrontToken, Ring, Token};
+use paternoster::Instant;
+use paternoster_disk::{CommandOp, Extent, FrontToken, Ring};
 use slotmap::new_key_type;
 
 new_key_type! {
@@ -14,17 +13,20 @@ new_key_type! {
 
 /// A thread that serves clients of a disk: the owner's own, or another.
 pub(crate) trait Site {
+    /// Names an operation on the thread's ring.
+    type Token;
+
     /// The moment now.
     fn now(&self) -> Instant;
 
-    /// Takes operations on the clients' sockets.
-    fn sockets(&mut self) -> impl Sockets;
+    /// The thread's ring, which carries out operations on the clients' sockets.
+    fn ring(&mut self) -> &mut Ring<Self::Token>;
 
-    /// Returns the I/O context of a client. It is asked for once, at its first command.
-    fn io_context(&mut self, client: ClientId) -> IocId;
+    /// The name on the ring of an operation on a client's socket.
+    fn token(&self, operation: FrontToken) -> Self::Token;
 
-    /// Gives a command of the client to the disk.
-    fn submit(&mut self, client: ClientId, command: Command);
+    /// Gives a command of the client to the disk, under that tag.
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp);
 
     /// Asks which parts of a range of the disk are holes, for the client's command of that tag.
     /// Where the answer takes time, it comes by [`Clients::extents_found`](super::Clients).
@@ -45,30 +47,4 @@ pub(crate) struct Question {
     pub(crate) offset: u64,
     /// Bytes of the range.
     pub(crate) len: u32,
-}
-
-/// Operations on sockets, which complete with a [`FrontToken`].
-pub(crate) trait Sockets {
-    /// Receives into the spare capacity of the buffer.
-    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut);
-
-    /// Sends the bytes.
-    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>);
-
-    /// Waits until the other end has hung up.
-    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd);
-}
-
-impl Sockets for &mut Ring<Token> {
-    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut) {
-        Ring::receive(self, Token::Front(token), socket, buffer);
-    }
-
-    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>) {
-        Ring::send(self, Token::Front(token), socket, bytes);
-    }
-
-    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd) {
-        Ring::poll_hang_up(self, Token::Front(token), socket);
-    }
 }

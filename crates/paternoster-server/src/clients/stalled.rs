@@ -9,6 +9,7 @@ use paternoster::{Instant, Nanos};
 use super::Clients;
 use super::Leave;
 use super::connection::{Connection, ConnectionId, State};
+use super::pool::Claim;
 
 /// The least time between two looks.
 const LOOK: Nanos = Nanos::from_millis(250);
@@ -35,11 +36,6 @@ impl Stalled {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
-
-    /// Returns whether a connection may wait for credit.
-    pub(super) fn may_anyone_wait(&self) -> bool {
-        self.due.is_some()
-    }
 }
 
 impl Clients {
@@ -51,20 +47,15 @@ impl Clients {
         self.stalled.due = None;
         let timeout = self.stalled.timeout;
         let then = now.saturating_sub(timeout);
+        let mut anyone_waits = false;
         for tenant in 0..self.tenants.len() {
-            // Who waits for a moment, until the owner has dealt what there is, does not count.
-            if !self.tenants[tenant].is_short() {
-                continue;
-            }
-            let elsewhere = self.tenants[tenant].waits_elsewhere();
-            let waiting: Vec<_> = self.waiting_of(tenant).take(2).collect();
-            if waiting.is_empty() && !elsewhere {
-                continue;
-            }
+            let waiting = self.waiting_of(tenant);
+            anyone_waits |= !waiting.is_empty();
+            let credit = &self.tenants[tenant].credit;
             let is_stalled = |id: ConnectionId, client: &Connection| {
                 self.exports[client.export].tenant == tenant
                     && client.is_stalled_since(then)
-                    && (elsewhere || waiting.iter().any(|&other| other != id))
+                    && waiting.iter().any(|&claim| claim != credit.claim(id))
             };
             let clients = self.connections.iter();
             let stalled = clients.filter(|(id, client)| is_stalled(*id, client)).map(|(id, _)| id);
@@ -74,14 +65,17 @@ impl Clients {
                 self.queue(id);
             }
         }
-        if self.tenants.iter().any(|tenant| tenant.anyone_waits() || tenant.waits_elsewhere()) {
+        if anyone_waits {
             self.stalled.look_soon(now);
         }
     }
 
-    /// Returns the connections of a tenant that wait for credit and can use it.
-    fn waiting_of(&self, tenant: usize) -> impl Iterator<Item = ConnectionId> {
-        let is_alive = |id: &ConnectionId| self.connections[*id].state != State::Failed;
-        self.tenants[tenant].waiting().into_iter().filter(is_alive)
+    /// Returns the connections of a tenant that wait for credit and can use it, on all threads.
+    fn waiting_of(&self, tenant: usize) -> Vec<Claim> {
+        let is_of_use = |claim: &Claim| {
+            claim.thread != self.thread || self.connections[claim.connection].state != State::Failed
+        };
+        let claims = self.tenants[tenant].credit.claims();
+        claims.into_iter().filter(is_of_use).collect()
     }
 }

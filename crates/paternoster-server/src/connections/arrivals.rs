@@ -19,9 +19,9 @@ use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 
-use super::{Connections, DiskLabel, Served, Tenant};
+use super::{Connections, DiskLabel, Tenant};
 use crate::admission::Admission;
-use crate::clients::Export;
+use crate::clients::{Clients, Export};
 use crate::config::{AtStop, Config, PollMode};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
@@ -122,8 +122,9 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let handle = OwnerHandle::new(sender, waker.clone());
     let patience = Nanos::from_millis(60_000);
     let (exports, tenants) = (Arc::from(exports), Vec::from(tenants));
-    let served = Served::here(&exports, &tenants, patience);
-    let mut connections = Connections::new(label, exports, tenants, inbox, served);
+    let clients_of_all = Clients::of_all(Arc::clone(&exports), &[64 << 20; 2], patience);
+    let transport = Box::new(clients_of_all);
+    let mut connections = Connections::new(label, exports, tenants, inbox, transport);
     let clients = [0, 1].map(|export| connect(&handle, export, &sent[export]));
     let started = Arc::new(Mutex::new(Vec::new()));
     let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });

@@ -78,7 +78,7 @@ impl Connections {
     fn report_fault(&self, fault: &Fault) {
         let Fault { op, errno, piece } = fault;
         let export = piece.and_then(|piece| {
-            let client = self.register.get(self.served.client_of(piece.tag)?)?;
+            let client = self.register.get(self.transport.client_of(piece.tag)?)?;
             Some(self.exports[client.export].name.as_str())
         });
         tracing::error!(

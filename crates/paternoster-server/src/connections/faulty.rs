@@ -12,7 +12,8 @@ use paternoster_disk::{
 use rustix::io::Errno;
 
 use super::shutdown::Patience;
-use super::{Connections, DiskLabel, DiskOwner, Served};
+use super::{Connections, DiskLabel, DiskOwner};
+use crate::clients::Clients;
 use crate::config::{AtStop, PollMode};
 use crate::messages::OwnerHandle;
 use crate::recording::Sink;
@@ -85,8 +86,8 @@ impl Faulty {
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
         let exports = Arc::from([]);
-        let served = Served::here(&exports, &[], Nanos::ZERO);
-        let mut connections = Connections::new(label, exports, Vec::new(), inbox, served);
+        let transport = Box::new(Clients::of_all(Arc::clone(&exports), &[], Nanos::ZERO));
+        let mut connections = Connections::new(label, exports, Vec::new(), inbox, transport);
         connections.patience = patience;
         let thread = thread::spawn(move || {
             let mut owner = Owner::new(

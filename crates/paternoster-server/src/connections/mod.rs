@@ -5,7 +5,7 @@
 //!   acceptor, control plane ──messages──▶ Connections ──▶ owner's engine
 //!                                             │  register: who is connected
 //!                                             ▼
-//!                         Clients, on this thread; or the Hub of connection threads
+//!                         Transport: Clients, on this thread; or the Hub of connection threads
 //! ```
 //!
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
@@ -23,13 +23,13 @@ mod own_site;
 mod recording;
 mod register;
 mod reload;
-mod served;
 mod settings;
 mod shutdown;
 mod stat;
 #[cfg(test)]
 mod swarm;
 mod targets;
+mod transport;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -43,10 +43,9 @@ use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
-pub(crate) use self::served::Served;
 use self::shutdown::{Patience, ShuttingDown};
-use self::stat::elevator_now;
 use self::targets::UnmetTargets;
+pub(crate) use self::transport::{Transport, nbd};
 use crate::clients::{Export, Gone};
 use crate::config::Polling;
 use crate::log::Limits;
@@ -104,7 +103,7 @@ pub(crate) struct Connections {
     tenants: Vec<Tenant>,
     inbox: mpsc::Receiver<Message>,
     register: Register,
-    served: Served,
+    transport: Box<dyn Transport>,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
     faults: Faults,
@@ -119,14 +118,14 @@ impl Connections {
         exports: Arc<[Export]>,
         tenants: Vec<Tenant>,
         inbox: mpsc::Receiver<Message>,
-        served: Served,
+        transport: Box<dyn Transport>,
     ) -> Self {
         Self {
             exports,
             tenants,
             inbox,
             register: Register::default(),
-            served,
+            transport,
             shutting_down: None,
             patience: Patience::default(),
             faults: Faults::default(),
@@ -143,7 +142,7 @@ impl Connections {
         self.tenants[self.exports[export].tenant].connections += 1;
         let client = self.register.enter(export, new.peer);
         self.log_connected(client);
-        self.served.connect(owner.now(), client, export, new);
+        self.transport.connect(owner.now(), client, export, new);
     }
 
     /// Forgets clients that are served no more.
@@ -158,18 +157,13 @@ impl Connections {
         }
     }
 
-    /// Where the clients are served, and this thread.
-    fn served<'a>(&'a mut self, owner: &'a mut DiskOwner) -> (&'a mut Served, OwnSite<'a>) {
-        let Self { exports, tenants, register, served, .. } = self;
-        (served, OwnSite { owner, exports, tenants, register })
-    }
-
-    /// Tells the accounts of the scheduler what holds tenants' commands back before they reach it.
-    fn tell_outside(&mut self, owner: &mut DiskOwner) {
-        for (tenant, held_back) in self.served.take_changed() {
-            let (now, group) = (elevator_now(owner), self.tenants[tenant].group);
-            owner.trace().accounts.note_outside(now, group, held_back.outside());
-        }
+    /// The transport, and this thread as it knows it.
+    fn transport<'a>(
+        &'a mut self,
+        owner: &'a mut DiskOwner,
+    ) -> (&'a mut dyn Transport, OwnSite<'a>) {
+        let Self { exports, tenants, register, transport, .. } = self;
+        (&mut **transport, OwnSite { owner, exports, tenants, register })
     }
 }
 
@@ -177,13 +171,13 @@ impl Front<Scheduler> for Connections {
     fn started(&mut self, _owner: &mut DiskOwner) {}
 
     fn ring_completed(&mut self, owner: &mut DiskOwner, completion: Completion<FrontToken>) {
-        let (served, site) = self.served(owner);
-        served.ring_completed(&site, completion);
+        let (transport, mut site) = self.transport(owner);
+        transport.ring_completed(&mut site, completion);
     }
 
     fn take_in(&mut self, owner: &mut DiskOwner) {
-        let (served, mut site) = self.served(owner);
-        let gone = served.take_in(&mut site);
+        let (transport, mut site) = self.transport(owner);
+        let gone = transport.take_in(&mut site);
         self.forget(owner, gone);
     }
 
@@ -192,7 +186,7 @@ impl Front<Scheduler> for Connections {
             self.report_faults(owner);
         }
         if let Some(outcome) = self.take_flush_outcome(outcome) {
-            self.served.command_done(outcome);
+            self.transport.command_done(outcome);
         }
     }
 
@@ -237,31 +231,30 @@ impl Front<Scheduler> for Connections {
     }
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
-        let (served, mut site) = self.served(owner);
-        served.round_over(&mut site);
+        let (transport, mut site) = self.transport(owner);
+        transport.round_over(&mut site);
         for sentence in self.greatest_rate.measure(owner.now(), owner.engine().elevator()) {
             tracing::warn!(disk = self.label.name, "{sentence}");
         }
         self.report_targets(owner);
         self.report_faults(owner);
-        self.tell_outside(owner);
         self.go_on_shutting_down(owner)
     }
 
     fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let ending = self.shutting_down.as_ref().map(ShuttingDown::deadline);
-        ending.into_iter().chain(self.served.poll_timeout(now)).min()
+        ending.into_iter().chain(self.transport.poll_timeout(now)).min()
     }
 
     fn has_arrived(&self) -> bool {
-        self.served.has_arrived()
+        self.transport.has_arrived()
     }
 
     fn falls_asleep(&mut self) -> bool {
-        self.served.falls_asleep()
+        self.transport.falls_asleep()
     }
 
     fn awake(&mut self) {
-        self.served.awake();
+        self.transport.awake();
     }
 }

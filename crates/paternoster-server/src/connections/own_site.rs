@@ -3,12 +3,13 @@
 use std::io;
 
 use paternoster::scheduler::Work;
-use paternoster::{Instant, IocId};
-use paternoster_disk::{Command, Extent};
+use paternoster::{Instant, IocId, PlugRules};
+use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
 
 use super::register::Register;
+use super::stat::elevator_now;
 use super::{DiskOwner, Tenant};
-use crate::clients::{ClientId, Export, Question, Site, Sockets};
+use crate::clients::{ClientId, Export, HeldBack, Question, Site};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
@@ -24,18 +25,9 @@ impl OwnSite<'_> {
     pub(crate) fn tenant_of(&mut self, client: ClientId) -> usize {
         self.exports[self.register.client(client).export].tenant
     }
-}
 
-impl Site for OwnSite<'_> {
-    fn now(&self) -> Instant {
-        self.owner.now()
-    }
-
-    fn sockets(&mut self) -> impl Sockets {
-        self.owner.ring()
-    }
-
-    fn io_context(&mut self, client: ClientId) -> IocId {
+    /// The I/O context of a client, made at its first command.
+    pub(crate) fn io_context(&mut self, client: ClientId) -> IocId {
         let client = self.register.client(client);
         *client.ioc.get_or_insert_with(|| {
             let export = &self.exports[client.export];
@@ -50,8 +42,37 @@ impl Site for OwnSite<'_> {
         })
     }
 
-    fn submit(&mut self, _: ClientId, command: Command) {
-        self.owner.submit(command);
+    /// What the disk's elevator says of merging.
+    pub(crate) fn plug_rules(&self) -> PlugRules {
+        self.owner.engine().elevator().plug_rules()
+    }
+
+    /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach
+    /// it.
+    pub(crate) fn note_outside(&mut self, tenant: usize, held_back: HeldBack) {
+        let (now, group) = (elevator_now(self.owner), self.tenants[tenant].group);
+        self.owner.trace().accounts.note_outside(now, group, held_back.outside());
+    }
+}
+
+impl Site for OwnSite<'_> {
+    type Token = Token;
+
+    fn now(&self) -> Instant {
+        self.owner.now()
+    }
+
+    fn ring(&mut self) -> &mut Ring<Token> {
+        self.owner.ring()
+    }
+
+    fn token(&self, operation: FrontToken) -> Token {
+        Token::Front(operation)
+    }
+
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
+        let ioc = self.io_context(client);
+        self.owner.submit(Command { tag, ioc, op });
     }
 
     /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each

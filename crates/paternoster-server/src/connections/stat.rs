@@ -83,7 +83,7 @@ impl Connections {
                 owner.done(),
                 owner.cpu_time().as_nanos(),
             ),
-            threads: self.served.stats(),
+            threads: self.transport.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             root: root_stat(elevator),
             groups: self.group_stats(owner, now, &accounts),

@@ -25,7 +25,7 @@ use paternoster_disk::{
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 
-use super::{Connections, DiskLabel, DiskOwner, Scheduler, Served, Tenant};
+use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenant, nbd};
 use crate::admission::Admission;
 use crate::clients::Export;
 use crate::config::{AtStop, Config, PollMode};
@@ -75,7 +75,7 @@ impl Front<Scheduler> for Checked {
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         let over = self.0.round_over(owner);
-        self.0.served.check();
+        self.0.transport.check();
         over
     }
 
@@ -139,8 +139,8 @@ impl Disk {
             (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
-        let served = Served::new(&waker, &mut threads, &exports, &tenants, plugged, patience);
-        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, served));
+        let transport = nbd(&waker, &mut threads, &exports, &tenants, plugged, patience);
+        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, transport));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
             Owner::new(

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Instant, Nanos, TargetStats};
 
-use super::{Connections, DiskOwner, elevator_now};
+use super::stat::elevator_now;
+use super::{Connections, DiskOwner};
 
 /// How often the scheduler is asked.
 const EACH: Nanos = Nanos::from_millis(1000);

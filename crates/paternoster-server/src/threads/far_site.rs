@@ -2,14 +2,13 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
 use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, IocId, Plug, PlugRules};
-use paternoster_disk::{Buffers, Command, Extent, Fd, FrontToken, MonotonicClock, Ring};
+use paternoster_disk::{CommandOp, Extent, FrontToken, MonotonicClock, Ring};
 
 use super::post::Post;
 use super::thread::Token;
 use super::{NewCommand, Plugged, ToOwner, Work};
-use crate::clients::{ClientId, Question, Site, Sockets};
+use crate::clients::{ClientId, Question, Site};
 
 /// The way to the owner of one disk.
 #[derive(Debug)]
@@ -87,23 +86,24 @@ pub(super) struct FarSite<'a> {
 }
 
 impl Site for FarSite<'_> {
+    type Token = Token;
+
     fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    fn sockets(&mut self) -> impl Sockets {
-        OfDisk { ring: self.ring, disk: self.disk }
+    fn ring(&mut self) -> &mut Ring<Token> {
+        self.ring
     }
 
-    /// The owner knows it.
-    fn io_context(&mut self, _: ClientId) -> IocId {
-        IocId::default()
+    fn token(&self, operation: FrontToken) -> Token {
+        Token::Client(self.disk, operation)
     }
 
-    fn submit(&mut self, client: ClientId, command: Command) {
+    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
         let now = self.clock.now();
-        let Command { tag, ioc, op } = command;
-        if let Some(bio) = op.plug_bio(ioc, &self.way.rules.limits) {
+        // The owner knows the client's I/O context; a plug has bios of one alone.
+        if let Some(bio) = op.plug_bio(IocId::default(), &self.way.rules.limits) {
             return self.way.plug(now, client, bio, NewCommand { tag, op });
         }
         self.way.flush(now, client, FlushReason::Explicit);
@@ -120,34 +120,5 @@ impl Site for FarSite<'_> {
 
     fn visit_over(&mut self, client: ClientId) {
         self.way.flush(self.clock.now(), client, FlushReason::Yield);
-    }
-}
-
-/// The thread's ring, for the sockets of one disk's clients.
-struct OfDisk<'a> {
-    ring: &'a mut Ring<Token>,
-    disk: usize,
-}
-
-impl OfDisk<'_> {
-    fn token(&self, token: FrontToken) -> Token {
-        Token::Client(self.disk, token)
-    }
-}
-
-impl Sockets for OfDisk<'_> {
-    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut) {
-        let token = self.token(token);
-        self.ring.receive(token, socket, buffer);
-    }
-
-    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>) {
-        let token = self.token(token);
-        self.ring.send(token, socket, bytes);
-    }
-
-    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd) {
-        let token = self.token(token);
-        self.ring.poll_hang_up(token, socket);
     }
 }

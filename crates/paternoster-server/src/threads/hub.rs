@@ -1,9 +1,8 @@
-//! The owner's end of connection threads: their work for the disk, and the credit of tenants that
-//! they share.
+//! The owner's end of connection threads: their work for the disk.
 //!
 //! ```text
 //!   threads ──▶ inbox ──┬─ work ──▶ rotation of tenants ──▶ engine ──▶ outcomes ──▶ threads
-//!                       └─ credit, who is gone, …
+//!                       └─ who is gone, …
 //! ```
 
 use std::sync::Arc;
@@ -15,12 +14,13 @@ use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use super::dealer::Dealer;
 use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
-use crate::clients::{ClientId, Clients, Export, Gone, HeldBack, Rotation, Site as _, work_of};
+use crate::clients::{
+    ClientId, Clients, Export, Gone, HeldBack, Pools, Rotation, Site as _, work_of,
+};
 use crate::config::AtStop;
-use crate::connections::OwnSite;
+use crate::connections::{OwnSite, Transport};
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
 
@@ -46,11 +46,8 @@ pub(crate) struct Hub {
     in_flight: SlotMap<FarCommandId, FarCommand>,
     /// What clients want of the disk, with the thread that it has come from.
     rotation: Rotation<(usize, ClientId, Work)>,
-    dealer: Dealer,
     /// What threads were told of merging.
     rules: PlugRules,
-    /// Tenants of which something else may hold back commands now.
-    changed: Vec<usize>,
     /// Whether the disk shuts down.
     is_stopping: bool,
     commands: u64,
@@ -82,9 +79,9 @@ impl Hub {
         payload_timeout: Nanos,
     ) -> Self {
         let inbox = inbox(waker);
-        let count = threads.len();
-        let far = |thread: &mut Thread| {
-            let clients = Clients::new(exports.clone(), memory, count, payload_timeout);
+        let pools = Pools::new(memory, threads.iter().map(Thread::notice).collect());
+        let far = |(number, thread): (usize, &mut Thread)| {
+            let clients = Clients::new(exports.clone(), &pools, number, payload_timeout);
             Far {
                 post: thread.add(&inbox.door(), clients, plugged),
                 clients: 0,
@@ -94,46 +91,19 @@ impl Hub {
             }
         };
         Self {
-            threads: threads.iter_mut().map(far).collect(),
+            threads: threads.iter_mut().enumerate().map(far).collect(),
             inbox,
             in_flight: SlotMap::with_key(),
             rotation: Rotation::new(memory.len()),
-            dealer: Dealer::new(memory, count),
             rules: plugged.rules,
-            changed: Vec::new(),
             is_stopping: false,
             commands: 0,
             batches: 0,
         }
     }
 
-    /// Has the thread with the fewest clients of the disk serve one more.
-    pub(crate) fn connect(&mut self, client: ClientId, export: usize, new: NewConnection) {
-        let busy = |&thread: &usize| {
-            let far = &self.threads[thread];
-            (far.post.post.is_gone(), far.clients)
-        };
-        let fewest = (0..self.threads.len()).min_by_key(busy);
-        let thread = fewest.expect("there are threads");
-        self.threads[thread].clients += 1;
-        self.send(thread, ToThread::Connect(client, export, Box::new(new)));
-    }
-
-    /// Takes what threads have sent, and gives the disk as much of it as fits into a round. Returns
-    /// who is gone.
-    pub(crate) fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
-        let gone = self.take_messages(site);
-        self.rotation.begin_round();
-        while let Some((thread, client, work)) = self.rotation.next() {
-            let tenant = site.tenant_of(client);
-            let units = self.put(site, thread, client, work);
-            self.rotation.charge(tenant, units);
-        }
-        gone
-    }
-
     fn take_messages(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
-        let Self { inbox, threads, rotation, dealer, changed, .. } = self;
+        let Self { inbox, threads, rotation, .. } = self;
         let mut gone = Vec::new();
         inbox.take(|submitter, message| {
             // They have come in in their order, before anything was sent.
@@ -148,16 +118,12 @@ impl Hub {
                 }
                 ToOwner::HeldBack(tenant, held_back) => {
                     threads[thread].held_back[tenant] = held_back;
-                    changed.push(tenant);
-                }
-                ToOwner::Credit(tenant, message) => {
-                    dealer
-                        .take(thread, tenant, message, |to, answer| threads[to].post.send(answer));
+                    let on_all = threads.iter().map(|far| far.held_back[tenant]);
+                    site.note_outside(tenant, on_all.fold(HeldBack::default(), HeldBack::or));
                 }
                 ToOwner::Drained => threads[thread].is_drained = true,
             }
         });
-        dealer.deal(|to, answer| threads[to].post.send(answer));
         gone
     }
 
@@ -210,16 +176,50 @@ impl Hub {
         1
     }
 
-    /// Takes the outcome of a command.
-    pub(crate) fn command_done(&mut self, outcome: Outcome) {
+    fn send(&mut self, thread: usize, message: ToThread) {
+        self.threads[thread].post.send(message);
+    }
+
+    fn send_all(&mut self, message: impl Fn() -> ToThread) {
+        for far in &mut self.threads {
+            far.post.send(message());
+        }
+    }
+}
+
+impl Transport for Hub {
+    /// The thread with the fewest clients of the disk serves one more.
+    fn connect(&mut self, _: Instant, client: ClientId, export: usize, new: NewConnection) {
+        let busy = |&thread: &usize| {
+            let far = &self.threads[thread];
+            (far.post.post.is_gone(), far.clients)
+        };
+        let fewest = (0..self.threads.len()).min_by_key(busy);
+        let thread = fewest.expect("there are threads");
+        self.threads[thread].clients += 1;
+        self.send(thread, ToThread::Connect(client, export, Box::new(new)));
+    }
+
+    fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
+        let gone = self.take_messages(site);
+        self.rotation.begin_round();
+        while let Some((thread, client, work)) = self.rotation.next() {
+            let tenant = site.tenant_of(client);
+            let units = self.put(site, thread, client, work);
+            self.rotation.charge(tenant, units);
+        }
+        gone
+    }
+
+    fn command_done(&mut self, outcome: Outcome) {
         let id = FarCommandId::from(KeyData::from_ffi(outcome.tag));
         let FarCommand { thread, tag, .. } =
             self.in_flight.remove(id).expect("a command is done once");
         self.threads[thread].done.push(Outcome { tag, ..outcome });
     }
 
-    /// Ends a round: sends outcomes, and what else threads have to know.
-    pub(crate) fn round_over(&mut self, rules: PlugRules) {
+    fn round_over(&mut self, site: &mut OwnSite<'_>) {
+        let rules = site.plug_rules();
         if self.rules != rules {
             self.rules = rules;
             self.send_all(|| ToThread::Rules(rules));
@@ -232,33 +232,7 @@ impl Hub {
         }
     }
 
-    /// Takes what holds each tenant's commands back now, of those of which it may have changed.
-    pub(crate) fn take_changed(&mut self) -> Vec<(usize, HeldBack)> {
-        let Self { changed, threads, .. } = self;
-        let of = |tenant: usize| threads.iter().map(move |far| far.held_back[tenant]);
-        let on_any = |tenant| of(tenant).fold(HeldBack::default(), HeldBack::or);
-        changed.drain(..).map(|tenant| (tenant, on_any(tenant))).collect()
-    }
-
-    /// The server is being stopped: what has not been taken in waits, or is refused.
-    pub(crate) fn begin_shutdown(&mut self, at_stop: AtStop) {
-        self.is_stopping = true;
-        self.send_all(|| ToThread::Stop(at_stop));
-    }
-
-    /// Returns whether every command is done and every reply sent.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.threads.iter().all(|far| far.is_drained || far.post.post.is_gone())
-    }
-
-    /// The client whose command has that tag.
-    pub(crate) fn client_of(&self, tag: u64) -> Option<ClientId> {
-        let id = FarCommandId::from(KeyData::from_ffi(tag));
-        self.in_flight.get(id).map(|command| command.client)
-    }
-
-    /// Returns when it wants its next round at the latest: `now` if it has work left.
-    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         if self.rotation.has_more() {
             return Some(now);
         }
@@ -266,40 +240,40 @@ impl Hub {
         has_kept.then(|| now + RETRY)
     }
 
-    /// Returns whether a thread has sent something.
-    pub(crate) fn has_mail(&self) -> bool {
-        self.inbox.has_mail()
+    fn begin_shutdown(&mut self, at_stop: AtStop) {
+        self.is_stopping = true;
+        self.send_all(|| ToThread::Stop(at_stop));
     }
 
-    /// Says that the owner is about to wait. Returns whether it may.
-    pub(crate) fn falls_asleep(&mut self) -> bool {
-        self.inbox.fall_asleep()
+    fn is_drained(&self) -> bool {
+        self.threads.iter().all(|far| far.is_drained || far.post.post.is_gone())
     }
 
-    /// Says that the owner is awake.
-    pub(crate) fn awake(&mut self) {
-        self.inbox.awake();
+    fn client_of(&self, tag: u64) -> Option<ClientId> {
+        let id = FarCommandId::from(KeyData::from_ffi(tag));
+        self.in_flight.get(id).map(|command| command.client)
     }
 
-    /// What has crossed.
-    pub(crate) fn stats(&self) -> ThreadsStat {
-        ThreadsStat {
+    fn stats(&self) -> Option<ThreadsStat> {
+        Some(ThreadsStat {
             threads: u32::try_from(self.threads.len()).unwrap_or(u32::MAX),
             commands: self.commands,
             batches: self.batches,
             owner_woken: self.inbox.woken(),
             threads_woken: self.threads.iter().map(|far| far.post.post.woke()).sum(),
-        }
+        })
     }
 
-    fn send(&mut self, thread: usize, message: ToThread) {
-        self.threads[thread].post.send(message);
+    fn has_arrived(&self) -> bool {
+        self.inbox.has_mail()
     }
 
-    fn send_all(&mut self, message: impl Fn() -> ToThread) {
-        for far in &mut self.threads {
-            far.post.send(message());
-        }
+    fn falls_asleep(&mut self) -> bool {
+        self.inbox.fall_asleep()
+    }
+
+    fn awake(&mut self) {
+        self.inbox.awake();
     }
 }
 

@@ -10,11 +10,11 @@
 //! A client stays with the thread that its disk's owner has chosen. What it sends crosses to the
 //! owner in its order: reads and writes that need nothing special in batches of a plug, everything
 //! else alone behind them. The owner takes in the work of tenants in rotation, as a thread takes in
-//! that of connections. Nothing crosses by a lock: each pair of threads has a ring each way.
+//! that of connections. Nothing crosses by a lock: each pair of threads has a ring each way. What
+//! threads share is each tenant's memory (`clients/pool.rs`).
 //!
 //! With `threads = 1` there are none of these, and the owner serves the clients itself.
 
-mod dealer;
 mod far_site;
 mod hub;
 mod post;
@@ -28,7 +28,7 @@ use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::Thread;
-use crate::clients::{ClientId, ConnectionId, CreditMessage, Gone, HeldBack, Question, Shortage};
+use crate::clients::{ClientId, Gone, HeldBack, Question};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 
@@ -50,8 +50,6 @@ pub(crate) enum ToOwner {
     Gone(Gone),
     /// What holds a tenant's commands back on this thread is another thing now.
     HeldBack(usize, HeldBack),
-    /// About a tenant's credit.
-    Credit(usize, CreditMessage),
     /// The disk shuts down, and no client of this thread waits for anything any more.
     Drained,
 }
@@ -83,12 +81,6 @@ pub(crate) enum ToThread {
     Done(Vec<Outcome>),
     /// The answer to the question of that tag.
     Extents(u64, io::Result<Vec<Extent>>),
-    /// So much credit of a tenant, for small amounts.
-    Dealt { tenant: usize, bytes: usize },
-    /// So much for the connection that asked for it.
-    LargeDealt { tenant: usize, connection: ConnectionId, bytes: usize },
-    /// Who waits for credit of a tenant.
-    Shortage { tenant: usize, shortage: Shortage },
     /// What the disk's elevator says of merging now.
     Rules(PlugRules),
     /// The disk shuts down: no further command is taken in.

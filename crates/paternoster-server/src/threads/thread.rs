@@ -3,7 +3,7 @@
 //! ```text
 //!   ┌─▶ what the sockets have brought; what owners have sent
 //!   │   commands, in rotation ──▶ owners
-//!   │   replies ──▶ sockets;  who is gone, credit ──▶ owners
+//!   │   replies ──▶ sockets;  who is gone ──▶ owners
 //!   └── wait in the ring, until the next moment at which something is due
 //! ```
 
@@ -12,13 +12,13 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_crossing::{Door, Inbox};
+use paternoster_crossing::{Door, Inbox, Notice};
 use paternoster_disk::{FrontToken, IoEngine, MonotonicClock, Ring, Waker};
 
 use super::far_site::{FarSite, WayToOwner};
 use super::post::Post;
-use super::{Plugged, ToOwner, ToThread, inbox};
-use crate::clients::Clients;
+use super::{Plugged, ToOwner, ToThread, WakeBy, inbox};
+use crate::clients::{Clients, Pools};
 
 /// How soon to look again whether a full ring has room.
 pub(super) const RETRY: Nanos = Nanos::from_micros(50);
@@ -70,6 +70,11 @@ impl Thread {
         Ok(Self { inbox, waker, engine, disks: Vec::new() })
     }
 
+    /// A notice that wakes the thread.
+    pub(super) fn notice(&self) -> Notice {
+        Notice::new(WakeBy(self.waker.clone()))
+    }
+
     /// Has the thread serve clients of another disk, whose owner takes in at that door what it
     /// sends. Returns the way back.
     pub(super) fn add(
@@ -106,7 +111,7 @@ impl Thread {
                     }
                 }
             }
-            inbox.take(|_, (disk, message)| disks[disk].take(clock, &mut ring, disk, message));
+            inbox.take(|_, (disk, message)| disks[disk].take(clock, message));
             for (index, disk) in disks.iter_mut().enumerate() {
                 disk.round(clock, &mut ring, index);
             }
@@ -139,13 +144,7 @@ fn wait(
 
 impl Disk {
     /// Takes a message of the owner.
-    fn take(
-        &mut self,
-        clock: MonotonicClock,
-        ring: &mut Ring<Token>,
-        disk: usize,
-        message: ToThread,
-    ) {
+    fn take(&mut self, clock: MonotonicClock, message: ToThread) {
         let Self { clients, way, stage } = self;
         match message {
             ToThread::Connect(client, export, new) => {
@@ -157,14 +156,6 @@ impl Disk {
                 }
             }
             ToThread::Extents(tag, answer) => clients.extents_found(tag, &answer),
-            ToThread::Dealt { tenant, bytes } => clients.credit_dealt(tenant, bytes),
-            ToThread::LargeDealt { tenant, connection, bytes } => {
-                clients.large_credit_dealt(tenant, connection, bytes);
-            }
-            ToThread::Shortage { tenant, shortage } => {
-                let mut site = FarSite { clock, ring, disk, way };
-                clients.set_shortage(&mut site, tenant, shortage);
-            }
             ToThread::Rules(rules) => way.rules = rules,
             ToThread::Stop(at_stop) => {
                 clients.begin_shutdown(at_stop);
@@ -173,7 +164,7 @@ impl Disk {
             ToThread::End => {
                 clients.shut();
                 // What the ring has of them it keeps until it is done with that.
-                *clients = Clients::new(Arc::from([]), &[], 1, Nanos::ZERO);
+                *clients = Clients::new(Arc::from([]), &Pools::new(&[], vec![]), 0, Nanos::ZERO);
                 *stage = Stage::Ended;
             }
         }
@@ -197,9 +188,6 @@ impl Disk {
         if !way.post.has_kept() {
             for (tenant, held_back) in clients.take_changed() {
                 way.post.send(ToOwner::HeldBack(tenant, held_back));
-            }
-            for (tenant, message) in clients.settle() {
-                way.post.send(ToOwner::Credit(tenant, message));
             }
         }
         if self.stage == Stage::Stopping && clients.is_drained() {

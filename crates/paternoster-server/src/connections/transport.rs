@@ -1,0 +1,141 @@
+//! The seam between the owner of a disk and what brings it the commands of clients.
+//!
+//! ```text
+//!                       ┌─ Clients: NBD, on the owner's own thread
+//!   owner ◀─ Transport ─┤
+//!                       └─ Hub: NBD, on connection threads (each with Clients of its own)
+//! ```
+//!
+//! Of a client the owner knows what its register has: an export, a tenant, an I/O context. How its
+//! commands come is the transport's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use paternoster::{Instant, Nanos};
+use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
+
+use super::Tenant;
+use super::own_site::OwnSite;
+use crate::clients::{ClientId, Clients, Export, Gone};
+use crate::config::AtStop;
+use crate::messages::NewConnection;
+use crate::stat::ThreadsStat;
+use crate::threads::{Hub, Plugged, Thread};
+
+/// What brings commands of a disk's clients, and takes their outcomes.
+pub(crate) trait Transport: fmt::Debug + Send {
+    /// Takes a client in; `export` is an index into the disk's.
+    fn connect(&mut self, now: Instant, client: ClientId, export: usize, new: NewConnection);
+
+    /// Gives the disk what has arrived, as much as fits into a round. Returns who is gone.
+    fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone>;
+
+    /// Takes the outcome of a command.
+    fn command_done(&mut self, outcome: Outcome);
+
+    /// Ends a round: all that it has brought is sent.
+    fn round_over(&mut self, site: &mut OwnSite<'_>);
+
+    /// Returns when it wants its next round at the latest.
+    fn poll_timeout(&self, now: Instant) -> Option<Instant>;
+
+    /// The server is being stopped: what has not been taken in waits, or is refused.
+    fn begin_shutdown(&mut self, at_stop: AtStop);
+
+    /// Returns whether every command is done and every reply sent.
+    fn is_drained(&self) -> bool;
+
+    /// The client whose command in flight has that tag.
+    fn client_of(&self, tag: u64) -> Option<ClientId>;
+
+    /// Takes a completed operation of its own on the owner's ring.
+    fn ring_completed(&mut self, _: &mut OwnSite<'_>, _: Completion<FrontToken>) {
+        unreachable!("it has none")
+    }
+
+    /// What has crossed threads; none where nothing does.
+    fn stats(&self) -> Option<ThreadsStat> {
+        None
+    }
+
+    /// Returns whether another thread has sent something.
+    fn has_arrived(&self) -> bool {
+        false
+    }
+
+    /// Says that the owner is about to wait. Returns whether it may.
+    fn falls_asleep(&mut self) -> bool {
+        true
+    }
+
+    /// Says that the owner is awake.
+    fn awake(&mut self) {}
+
+    /// Asserts what holds after every round; a connection thread does that for its clients.
+    #[cfg(test)]
+    fn check(&self) {}
+}
+
+/// NBD on these threads; on the owner's own, which `waker` wakes, where there are none.
+pub(crate) fn nbd(
+    waker: &Waker,
+    threads: &mut [Thread],
+    exports: &Arc<[Export]>,
+    tenants: &[Tenant],
+    plugged: Plugged,
+    payload_timeout: Nanos,
+) -> Box<dyn Transport> {
+    let memory: Vec<_> = tenants.iter().map(|tenant| tenant.memory).collect();
+    if threads.is_empty() {
+        return Box::new(Clients::of_all(exports.clone(), &memory, payload_timeout));
+    }
+    Box::new(Hub::new(waker, threads, exports, &memory, plugged, payload_timeout))
+}
+
+impl Transport for Clients {
+    fn connect(&mut self, now: Instant, client: ClientId, export: usize, new: NewConnection) {
+        self.connect(now, client, export, new);
+    }
+
+    fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
+        self.take_in(site);
+        self.take_gone()
+    }
+
+    fn command_done(&mut self, outcome: Outcome) {
+        self.command_done(outcome);
+    }
+
+    fn round_over(&mut self, site: &mut OwnSite<'_>) {
+        self.round_over(site);
+        for (tenant, held_back) in self.take_changed() {
+            site.note_outside(tenant, held_back);
+        }
+    }
+
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.poll_timeout(now)
+    }
+
+    fn begin_shutdown(&mut self, at_stop: AtStop) {
+        self.begin_shutdown(at_stop);
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_drained()
+    }
+
+    fn client_of(&self, tag: u64) -> Option<ClientId> {
+        self.client_of(tag)
+    }
+
+    fn ring_completed(&mut self, site: &mut OwnSite<'_>, completion: Completion<FrontToken>) {
+        self.ring_completed(site, completion);
+    }
+
+    #[cfg(test)]
+    fn check(&self) {
+        self.check();
+    }
+}
