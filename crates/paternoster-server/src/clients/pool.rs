@@ -15,19 +15,18 @@
 //! part while none of them waits: there is nobody else to take it.
 //!
 //! - **Bound.** What is held is leased, and what is leased is in the account. Only what a
-//!   connection holds before it can be counted (replies that grew) is counted afterwards, at the
-//!   end of the round at the latest.
+//!   connection holds before it can be counted (replies that grew) is counted afterwards: before
+//!   the thread leases anything else, and where others share the account at the end of the round.
 //! - **Order.** Claims for which there is no room wait in the account, whichever thread they are
 //!   of, small and large ones in a queue each (`account.rs`). Nobody passes them in their queue but
 //!   by a part that was leased before they came, in the rest of that round. What a thread gives
 //!   back is for the first in the queue, not its own to take again.
 //! - **No lost wake-up.** Whoever changes the account calls, before it unlocks it, every claim for
 //!   which there is room then; so no claim waits for credit that is there. The thread of a called
-//!   claim gets a notice after that. It takes notices at the beginning of a round and then looks
-//!   under the lock, and a wake-up between its look and its wait ends the wait (the crossing's
-//!   `Notice`, which a model checker checks). With the first claim that waits every other thread
-//!   gets a notice too, so that clients that hold memory there without progress are watched
-//!   (`stalled.rs`).
+//!   claim gets a notice after the call. A thread takes notices twice a round and then looks under
+//!   the lock; a wake-up between its look and its wait ends the wait (the crossing's `Notice`,
+//!   which a model checker checks). With the first claim that waits every other thread gets a
+//!   notice too, so that it watches clients that hold memory without progress (`stalled.rs`).
 //!
 //! Rejected: an account at the owner of the disk, asked by messages, as parts and shortages then
 //! cross late and each needs a state on both sides. Amounts and a bit for those that wait in one
