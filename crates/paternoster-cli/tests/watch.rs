@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
     self, Control, CtlServer, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError,
-    ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError,
-    TraceQuestion,
+    GroupQuestion, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError,
+    TraceError, TraceQuestion,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -52,6 +52,10 @@ impl Control for Steady {
         let weights_apply = true;
         let disk = DiskStat { name, elapsed_ns, groups, weights_apply, ..DiskStat::default() };
         Ok(Stat::new(vec![disk]))
+    }
+
+    fn group(&self, _: &GroupQuestion) -> Result<GroupAnswer, GroupError> {
+        unreachable!("nobody asks for it")
     }
 
     fn set_group(&self, _: &GroupChange) -> Result<GroupAnswer, GroupError> {
@@ -197,7 +201,8 @@ fn shown(args: &str, variables: &[(&str, &str)], is_terminal: bool) -> String {
         command.args(["-c", &asked]);
     }
     command.current_dir(dir.path()).stdin(Stdio::null());
-    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+    // Under CI colours are shown whatever the terminal.
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
         command.env_remove(variable);
     }
     let output = command.env("TERM", "xterm").envs(variables.iter().copied()).output();

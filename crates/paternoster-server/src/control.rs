@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use paternoster::{SchedulerKind, Weights};
 
 use crate::config::Config;
 use crate::ctl::{
-    Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, ReloadAnswer,
-    ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError, TraceQuestion,
-    UnknownDisk,
+    Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
+    GroupQuestion, NewGroup, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
+    StatError, TraceError, TraceQuestion, UnknownDisk,
 };
 use crate::following::Following;
 use crate::messages::{GroupSettings, OwnerHandle};
@@ -112,29 +112,31 @@ impl Control for ControlHandle {
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 
+    fn group(&self, question: &GroupQuestion) -> Result<GroupAnswer, GroupError> {
+        let GroupQuestion { group, disk } = question;
+        let disks = self.disks_of(group, disk.as_ref())?;
+        let asked: Vec<_> =
+            disks.into_iter().map(|disk| (disk, set(disk, group, &NewGroup::default()))).collect();
+        answers(asked)
+    }
+
     fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
-        let disks = self.disks_of(&change.group, change.disk.as_ref())?;
+        let group = &change.group;
+        let disks = self.disks_of(group, change.disk.as_ref())?;
+        if change.check(self.written()[group])?.limits_something() {
+            check_have_limits(&disks)?;
+        }
         // Until the owners have it, so that no other file is read in between.
         let written = self.written();
         // A group that is on a disk is one of the configuration's.
-        let settings = change.check(written[&change.group])?;
+        let settings = change.check(written[group])?;
         for disk in settings.disks() {
-            self.disks_of(&change.group, Some(disk))?;
+            self.disks_of(group, Some(disk))?;
         }
-        if settings.limits_something() {
-            check_have_limits(&disks)?;
-        }
-        let asked = disks.into_iter().map(|disk| {
-            let (group, settings) = (change.group.clone(), settings.clone());
-            (disk, disk.owner.set_group(GroupSettings { group, settings }))
-        });
-        let asked: Vec<_> = asked.collect();
+        let asked: Vec<_> =
+            disks.into_iter().map(|disk| (disk, set(disk, group, &settings))).collect();
         drop(written);
-        let answers = asked.into_iter().map(|(disk, answer)| {
-            let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
-            answer.recv_timeout(PATIENCE).map_err(late)?
-        });
-        answers.collect::<Result<_, _>>().map(GroupAnswer::new)
+        answers(asked)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -189,6 +191,27 @@ impl Control for ControlHandle {
         }
         Ok(ReloadAnswer::new(mode, changed, reload.needs_restart().to_vec()))
     }
+}
+
+type Asked<'a> = (&'a Disk, mpsc::Receiver<Result<GroupInForce, GroupError>>);
+
+/// Has the owner of the disk change what is set of a group.
+fn set(
+    disk: &Disk,
+    group: &str,
+    settings: &NewGroup,
+) -> mpsc::Receiver<Result<GroupInForce, GroupError>> {
+    let (group, settings) = (group.to_owned(), settings.clone());
+    disk.owner.set_group(GroupSettings { group, settings })
+}
+
+/// What the owners answer.
+fn answers(asked: Vec<Asked<'_>>) -> Result<GroupAnswer, GroupError> {
+    let answers = asked.into_iter().map(|(disk, answer)| {
+        let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
+        answer.recv_timeout(PATIENCE).map_err(late)?
+    });
+    answers.collect::<Result<_, _>>().map(GroupAnswer::new)
 }
 
 /// Refuses limits on disks of which one has a scheduler without, so that all of them have the

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
     self, Change, Control, CtlError, CtlServer, DecisionLines, DiskChange, GroupAnswer,
-    GroupChange, GroupError, GroupInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode,
-    SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError, TraceQuestion,
+    GroupChange, GroupError, GroupInForce, GroupQuestion, NewSettings, ReloadAnswer, ReloadError,
+    ReloadMode, SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError,
+    TraceQuestion,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -27,6 +28,12 @@ impl Control for Fixed {
             stat.disks.iter_mut().for_each(|disk| disk.queues = Some(vec![queue()]));
         }
         Ok(stat)
+    }
+
+    fn group(&self, question: &GroupQuestion) -> Result<GroupAnswer, GroupError> {
+        let disk = question.disk.clone().unwrap_or_default();
+        let settings = [("asked".to_owned(), question.group.clone().into())].into();
+        Ok(GroupAnswer::new(vec![GroupInForce { disk, settings, ..Default::default() }]))
     }
 
     fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
@@ -470,6 +477,14 @@ fn change_of_a_group_that_is_none_is_refused_in_json() {
         assert!(refused.contains(words) && refused.contains("group and set"), "{refused}");
     }
     let refused = send("GET", "");
-    assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
-    assert!(refused.contains("allow: PUT\r\n"), "{refused}");
+    assert!(refused.contains(" 400 ") && refused.contains("group=PATH is allowed"), "{refused}");
+    let refused = send("POST", "");
+    assert!(
+        refused.contains(" 405 ") && refused.contains("allow: GET, HEAD, PUT\r\n"),
+        "{refused}"
+    );
+    let (group, disk) = ("/a b&c/\"d\"".to_owned(), Some("é".to_owned()));
+    let question = GroupQuestion { group: group.clone(), disk };
+    let answer = ctl::fetch_group(&rig.path(), &question).expect("an answer");
+    assert_eq!((&*answer.disks[0].disk, &answer.disks[0].settings["asked"]), ("é", &group.into()));
 }

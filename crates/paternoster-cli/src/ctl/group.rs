@@ -102,8 +102,15 @@ pub(super) fn show(answer: &GroupAnswer, name: Option<&str>) -> Result<String> {
             let _ = writeln!(text, "{place}{}", plain(value));
             continue;
         }
-        for (name, value) in disk.settings.iter().filter(|(_, value)| !value.is_null()) {
-            let _ = writeln!(text, "{place}{name}={}", plain(value));
+        for (name, value) in &disk.settings {
+            let is_of_disk = match name.as_str() {
+                "weight" => disk.weight_of_disk,
+                "leaf_weight" => disk.leaf_weight_of_disk,
+                _ => false,
+            };
+            // As the disk's own it is set again.
+            let of_disk = if is_of_disk { format!("_device.{}", disk.disk) } else { String::new() };
+            let _ = writeln!(text, "{place}{name}{of_disk}={}", plain(value));
         }
     }
     Ok(text)
@@ -112,7 +119,6 @@ pub(super) fn show(answer: &GroupAnswer, name: Option<&str>) -> Result<String> {
 /// A value as an argument has it.
 fn plain(value: &Value) -> String {
     match value {
-        Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }
@@ -171,15 +177,16 @@ disk b: /g has no limits
 
     #[test]
     fn settings_are_shown_as_they_are_set_and_behind_the_disk_if_there_are_several() {
-        let on =
-            |disk| in_force(disk, json!({"riops": "max", "weight": 7, "latency_target": null}));
+        let on = |disk| in_force(disk, json!({"riops": "max", "weight": 7}));
         let one = GroupAnswer::new(vec![on("a")]);
         assert_eq!(show(&one, None).expect("it is there"), "riops=max\nweight=7\n");
-        assert_eq!(show(&one, Some("latency_target")).expect("it is there"), "none\n");
+        let own = GroupInForce { weight_of_disk: true, ..on("a") };
+        let own = show(&GroupAnswer::new(vec![own]), None).expect("it is there");
+        assert_eq!(own, "riops=max\nweight_device.a=7\n");
         let two = GroupAnswer::new(vec![on("a"), on("b")]);
         assert_eq!(show(&two, Some("weight")).expect("it is there"), "a 7\nb 7\n");
         let refused = show(&two, Some("depth")).expect_err("a disk's").to_string();
-        assert_eq!(refused, "a group has no \"depth\"; it has: latency_target, riops, weight");
+        assert_eq!(refused, "a group has no \"depth\"; it has: riops, weight");
     }
 
     #[test]

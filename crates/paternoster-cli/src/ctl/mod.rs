@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    GroupChange, ReloadMode, TraceQuestion, change_settings, default_path, fetch_settings,
-    fetch_stat, set_group,
+    GroupQuestion, ReloadMode, TraceQuestion, change_settings, default_path, fetch_group,
+    fetch_settings, fetch_stat, set_group,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -240,7 +240,7 @@ enum Question {
         #[arg(value_name = "DISK|/GROUP")]
         object: String,
 
-        /// What to set, such as scheduler=bfq or depth=16; in this order
+        /// What to set, such as scheduler=bfq or depth=16; of a disk in this order
         #[arg(value_name = "NAME=VALUE", required = true)]
         settings: Vec<String>,
 
@@ -324,8 +324,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             group::show_limits(group, &set_group(socket, &change)?)
         }
         Question::Get { object: path, name } if group::is_group(path) => {
-            let nothing = GroupChange { group: path.clone(), ..GroupChange::default() };
-            group::show(&set_group(socket, &nothing)?, name.as_deref())?
+            let question = GroupQuestion { group: path.clone(), disk: None };
+            group::show(&fetch_group(socket, &question)?, name.as_deref())?
         }
         Question::Set { object: path, settings, disk } if group::is_group(path) => {
             let change = group::change(path, settings, disk.as_deref())?;

@@ -110,7 +110,7 @@ fn setting_that_the_scheduler_of_auto_does_not_have_is_refused_and_nothing_is_do
     let refused = ctl(&served, &["set", "d", "scheduler_auto=1"]).expect_err("it is only shown");
     assert!(refused.contains("\"scheduler_auto\" cannot be set under cfq; what can"), "{refused}");
     let refused = ctl(&served, &["set", "d", "scheduler=automatic"]).expect_err("no such");
-    assert!(refused.contains("kyber, cfq, bfq, wfq, auto"), "{refused}");
+    assert!(refused.contains("scheduler = \"automatic\": \"auto\", \"none\", "), "{refused}");
     assert!(is_told(&served, "cfq", false));
     served.end();
 }

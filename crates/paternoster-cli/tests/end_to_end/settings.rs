@@ -188,7 +188,10 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
         (&["d", "use_hierarchy=2"], "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
         (&["d", "use_hierarchy=flat"], "use_hierarchy = \"flat\": 0 (flat) or 1 (entities) is"),
         (&["d", "use_hierarchy="], "use_hierarchy = \"\": 0 (flat) or 1 (entities) is allowed"),
-        (&["d", "hierarchy=1"], "hierarchy = 1: a text in quotes is allowed"),
+        (
+            &["d", "hierarchy=1"],
+            "hierarchy = 1: \"leaf-weight\", \"flat\" or \"entities\" is allowed",
+        ),
         (&["d", "scheduler=bfq", "use_hierarchy=1"], "use_hierarchy: bfq has no hierarchy to"),
     ] {
         let refused = ctl(&served, &[&["set"], what].concat()).expect_err("refused");

@@ -130,8 +130,8 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// All clients of the disk, of tenants that may hold so many bytes each.
-    pub(crate) fn of_all(exports: Arc<[Export]>, memory: &[usize], payload_timeout: Nanos) -> Self {
-        Self::new(exports, &Pools::new(memory, Vec::new()), 0, payload_timeout)
+    pub(crate) fn of_all(exports: Arc<[Export]>, memory: &[usize], stall_timeout: Nanos) -> Self {
+        Self::new(exports, &Pools::new(memory, Vec::new()), 0, stall_timeout)
     }
 
     /// Clients that the thread of that number serves, of tenants that share these pools.
@@ -139,7 +139,7 @@ impl Clients {
         exports: Arc<[Export]>,
         pools: &Arc<Pools>,
         thread: usize,
-        payload_timeout: Nanos,
+        stall_timeout: Nanos,
     ) -> Self {
         let tenants: Vec<_> = pools.leases(thread).map(Tenant::new).collect();
         Self {
@@ -152,7 +152,7 @@ impl Clients {
             thread,
             pools: Arc::clone(pools),
             changed: Vec::new(),
-            stalled: Stalled::new(payload_timeout),
+            stalled: Stalled::new(stall_timeout),
             at_stop: None,
             gone: Vec::new(),
         }

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(bytes_held(&out), 0);
     }
 
-    /// A client that took 32 MiB in more than `payload_timeout` was closed as one that took none.
+    /// A client that took 32 MiB in more than the stall timeout was closed as one that took none.
     #[test]
     fn one_send_is_short_enough_to_show_progress_by_its_end() {
         let mut out = Outgoing::default();

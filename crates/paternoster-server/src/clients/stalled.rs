@@ -1,6 +1,6 @@
 //! Closes clients that hold their tenant's memory and make no progress, while others wait for it.
 //!
-//! A payload that does not come, or replies that are not read, for `payload_timeout`: the
+//! A payload that does not come, or replies that are not read, for the stall timeout: the
 //! connection is closed if another one of its tenant waits for credit, and only then. A stopped
 //! virtual machine alone does not lose its disk.
 

@@ -130,6 +130,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::keys::{DiskKeys, ExportKeys, GroupKeys, ListenKeys, ServerKeys};
 
     const SERVED: &str = "
 unix = \"nbd.sock\"
@@ -267,8 +268,8 @@ size = \"64K\"
             ("servers = 4", "servers = 4\nscheduler = \"wfq\""),
             (
                 "weight = 100",
-                "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6\n\
-                 latency_target = \"7us\"",
+                "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\niops = 8\nbps = 9\n\
+                 min_iops = 5\nmin_bps = 6\nlatency_target = \"7us\"",
             ),
         ];
         assert_eq!(lines(&limits), [""; 0]);
@@ -280,6 +281,44 @@ size = \"64K\"
              io_poll_hyb_use_min = 0\nio_poll_hyb_adjust = 0",
         )];
         assert_eq!(lines(&polling), [""; 0]);
+    }
+
+    /// The test before changes each of these, and reload.rs of connections/ applies them.
+    #[test]
+    fn keys_that_hold_at_once_are_these() {
+        fn live<O: Keys>() -> Vec<&'static str> {
+            O::KEYS.iter().filter(|key| key.live).map(|key| key.name).collect()
+        }
+        let of_disks = [
+            "scheduler",
+            "hierarchy",
+            "depth",
+            "tunables",
+            "poll",
+            "io_poll_delay",
+            "io_poll_part",
+            "io_poll_hyb_use_min",
+            "io_poll_hyb_adjust",
+        ];
+        assert_eq!(live::<DiskKeys>(), of_disks);
+        let of_groups = [
+            "weight",
+            "leaf_weight",
+            "weight_device",
+            "leaf_weight_device",
+            "riops",
+            "wiops",
+            "rbps",
+            "wbps",
+            "iops",
+            "bps",
+            "min_iops",
+            "min_bps",
+            "latency_target",
+        ];
+        assert_eq!(live::<GroupKeys>(), of_groups);
+        assert_eq!(live::<ExportKeys>(), ["weight"]);
+        assert_eq!((live::<ServerKeys>(), live::<ListenKeys>()), (vec![], vec![]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The disks: what stands behind each and which scheduler orders its requests.
 
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use paternoster_model::{Model as _, Op, open_device};
 
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
-use super::keys::{At, BackendKind, DiskKeys, ExportKeys, Object, SchedulerWord, State};
+use super::keys::{At, BackendKind, DiskKeys, ExportKeys, Keys as _, Object, SchedulerWord, State};
 use super::mistakes::Mistakes;
 use super::scheduler::SchedulerChoice;
 use super::{listen, machine, nbd, polling};
@@ -174,7 +175,8 @@ fn check_disk(
     }
     let Behind { backend, size, block, file, rotational } =
         check_backend(draft, beside, is_written, mistakes);
-    let scheduler = match (keys.scheduler, keys.rotational.or(rotational)) {
+    let rotational = keys.rotational.or(rotational).filter(|_| !states.rotational.is_wrong());
+    let scheduler = match (keys.scheduler, rotational) {
         (SchedulerWord::Named(kind), _) => Some(SchedulerChoice::Named(kind)),
         // It is for `auto` to choose, and what the disk is may be unknown.
         (SchedulerWord::Auto, known) => {
@@ -250,14 +252,13 @@ fn check_backend(
     match keys.backend {
         Some(kind @ BackendKind::Memory) => {
             let check = of_kind(kind.name());
-            check.refuse_keys_but(&["size"], mistakes);
+            check.refuse_others(mistakes);
             let size = check.required("size", keys.size, &states.size, mistakes);
             Behind::no_file(size.map(|size| BackendConfig::Memory { size }), size, false)
         }
         Some(kind @ BackendKind::Modelled) => {
             let check = of_kind(kind.name());
-            let taken = ["size", "model", "servers", "service_us", "ns_per_kib"];
-            check.refuse_keys_but(&taken, mistakes);
+            check.refuse_others(mistakes);
             let size = check.required("size", keys.size, &states.size, mistakes);
             if states.model.is_missing() {
                 Behind::no_file(check.servers(size, mistakes), size, false)
@@ -268,7 +269,7 @@ fn check_backend(
         }
         Some(kind @ BackendKind::Nbd) => {
             let check = of_kind(kind.name());
-            check.refuse_keys_but(&nbd::KEYS, mistakes);
+            check.refuse_others(mistakes);
             nbd::check(check, beside, is_written, mistakes)
         }
         None if states.backend.is_wrong() => Behind::default(),
@@ -278,7 +279,7 @@ fn check_backend(
                 mistakes.add(&draft.name.place, Problem::NoBackend { disk });
             }
             let Some(path) = path_of(draft) else { return Behind::default() };
-            of_kind("file").refuse_keys_but(&["path", "cache"], mistakes);
+            of_kind("file").refuse_others(mistakes);
             let mut behind = mistakes.note(look_at(&path, keys.cache)).unwrap_or_default();
             if behind.file.is_some() {
                 let blocks = look_at_blocks(&path, keys.cache, &states.cache);
@@ -295,23 +296,6 @@ pub(super) struct OfKind<'a> {
     pub(super) draft: &'a Object<DiskKeys>,
     kind: &'static str,
 }
-
-/// The keys that back ends have, beside those of every disk.
-const OF_BACK_ENDS: [&str; 13] = [
-    "path",
-    "cache",
-    "size",
-    "model",
-    "servers",
-    "service_us",
-    "ns_per_kib",
-    "uri",
-    "connections",
-    "reconnect",
-    "resends",
-    "answer_timeout",
-    "after_reconnect",
-];
 
 impl OfKind<'_> {
     /// A modelled disk of so many bytes, by its servers.
@@ -379,12 +363,14 @@ impl OfKind<'_> {
         value
     }
 
-    /// Refuses all keys of back ends that are there but for those that this one takes.
-    fn refuse_keys_but(self, taken: &[&'static str], mistakes: &mut Mistakes) {
+    /// Refuses the keys that are there for other back ends than this one.
+    fn refuse_others(self, mistakes: &mut Mistakes) {
         let Self { draft, kind: backend } = self;
-        for key in OF_BACK_ENDS.into_iter().filter(|key| !taken.contains(key)) {
-            let disk = draft.name.value.clone();
-            mistakes.note(draft.state(key).refuse(Problem::UnusedKey { disk, key, backend }));
+        for key in DiskKeys::KEYS {
+            if key.of.is_some_and(|kinds| kinds.split(' ').all(|kind| kind != backend)) {
+                let (disk, key) = (draft.name.value.clone(), key.name);
+                mistakes.note(draft.state(key).refuse(Problem::UnusedKey { disk, key, backend }));
+            }
         }
     }
 }
@@ -393,6 +379,11 @@ fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
     let seen = std::fs::metadata(&path.value)
         .or_else(|reason| path.refuse(Problem::NoDiskFile { path: path.value.clone(), reason }))?;
     let is_device = seen.file_type().is_block_device();
+    let size = if is_device { device_size(&seen) } else { Some(seen.len()) };
+    if size.is_none() {
+        let (path_shown, reason) = (path.value.clone(), io::Error::other("sysfs has not its size"));
+        return path.refuse(Problem::NoDiskFile { path: path_shown, reason });
+    }
     if !seen.is_file() && !is_device {
         let kind = kind_of(&seen);
         return path.refuse(Problem::NotADisk { path: path.value.clone(), kind });
@@ -400,7 +391,7 @@ fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
     let file = if is_device { FileId::Device(seen.rdev()) } else { FileId::of_file(&seen) };
     Ok(Behind {
         backend: Some(BackendConfig::File { path: path.value.clone(), cache }),
-        size: if is_device { device_size(&seen) } else { Some(seen.len()) },
+        size,
         block: None,
         file: Some(file),
         rotational: Some(is_rotational(&path.value, &seen).yes),

@@ -172,7 +172,7 @@ impl Checked {
     /// The control socket, which is none of these; [`ctl::default_path`] if none was written.
     pub(super) fn check_ctl(&self, draft: &Draft, mistakes: &mut Mistakes) -> Option<PathBuf> {
         let (path, place, check): (_, _, fn(&At<PathBuf>) -> _) = match &draft.server.states.ctl {
-            State::Wrong => return None,
+            State::Wrong(_) => return None,
             State::Written(place) => (draft.server.keys.ctl.clone()?, place, check_socket),
             State::Missing => (ctl::default_path(), &draft.whole, check_default_socket),
         };

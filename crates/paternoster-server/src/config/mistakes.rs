@@ -26,7 +26,7 @@ impl Mistakes {
         self.found.push(place.mistake(problem));
     }
 
-    /// What they are without their places, if there are some.
+    /// Their texts without places; Ok if there are none.
     pub(super) fn problems(self) -> Result<(), String> {
         let problems: Vec<_> =
             self.found.iter().map(|mistake| mistake.problem.to_string()).collect();

@@ -15,10 +15,6 @@ use super::keys::{At, DiskKeys, Object};
 use super::listen::{self, ListenAddress};
 use super::mistakes::Mistakes;
 
-/// The keys that such a disk takes beside those of every disk.
-pub(super) const KEYS: [&str; 7] =
-    ["size", "uri", "connections", "reconnect", "resends", "answer_timeout", "after_reconnect"];
-
 /// A disk of this kind, as far as it is right; `is_written` says whether clients may write to it.
 pub(super) fn check(
     of: OfKind<'_>,

@@ -22,10 +22,14 @@ impl Connections {
         }
         owner.administer(|elevator, now| {
             let group = &elevator.groups()[id];
-            let ((own, on_device), before) = (settings.weights(group, disk), *group.limits());
+            let (own, on_device) = settings.weights(group, disk);
+            let weights_change = (own, on_device) != (group.configured(), group.on_device());
+            let before = *group.limits();
             let limits = settings.limits(before);
-            elevator.set_weight(now, id, own);
-            elevator.set_device_weights(now, id, on_device);
+            if weights_change {
+                elevator.set_weight(now, id, own);
+                elevator.set_device_weights(now, id, on_device);
+            }
             if limits != before {
                 elevator.set_group_limits(now, id, limits);
             }

@@ -84,13 +84,13 @@ pub(crate) fn nbd(
     exports: &Arc<[Export]>,
     tenants: &[Tenant],
     plugged: Plugged,
-    payload_timeout: Nanos,
+    stall_timeout: Nanos,
 ) -> Box<dyn Transport> {
     let memory: Vec<_> = tenants.iter().map(|tenant| tenant.memory).collect();
     if threads.is_empty() {
-        return Box::new(Clients::of_all(exports.clone(), &memory, payload_timeout));
+        return Box::new(Clients::of_all(exports.clone(), &memory, stall_timeout));
     }
-    Box::new(Hub::new(waker, threads, exports, &memory, plugged, payload_timeout))
+    Box::new(Hub::new(waker, threads, exports, &memory, plugged, stall_timeout))
 }
 
 impl Transport for Clients {

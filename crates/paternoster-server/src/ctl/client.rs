@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 
-use super::group::{GroupAnswer, GroupChange};
+use super::group::{GroupAnswer, GroupChange, GroupQuestion};
 use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
 use super::server::{GROUPS, SETTINGS, TRACE};
@@ -140,6 +140,14 @@ pub fn fetch_stat(path: &Path, detail: Detail) -> Result<StatAnswer, CtlError> {
     Ok(StatAnswer { json, stat })
 }
 
+/// Asks the server on this control socket what is set of a group.
+pub fn fetch_group(path: &Path, question: &GroupQuestion) -> Result<GroupAnswer, CtlError> {
+    let query = serde_urlencoded::to_string(question).expect("texts alone");
+    let version = |answer: &GroupAnswer| answer.version;
+    let resource = format!("{GROUPS}?{query}");
+    ask(path, Method::GET, &resource, Bytes::new(), version).map(|(_, answer)| answer)
+}
+
 /// Has the server on this control socket change what is set of a group, and returns what is in
 /// force then.
 pub fn set_group(path: &Path, change: &GroupChange) -> Result<GroupAnswer, CtlError> {
@@ -205,7 +213,7 @@ pub fn follow_trace(
 fn ask<T: DeserializeOwned>(
     path: &Path,
     method: Method,
-    resource: &'static str,
+    resource: &str,
     body: Bytes,
     version: fn(&T) -> u32,
 ) -> Result<(String, T), CtlError> {

@@ -7,7 +7,6 @@
 //!   {"group": "/gold", "set": {"weight_device": {"slow": 300}}}   the same
 //!   {"group": "/gold", "set": {"weight": "default"}, "disk": "slow"}
 //!   {"group": "/gold", "set": {"riops": 1000, "wbps": "10M"}}     echo "8:0 riops=1000 …" > io.max
-//!   {"group": "/gold", "set": {}}                                 nothing: what is in force
 //! ```
 //!
 //! Keys and values are those of the file, and what is not named stays as it is. A weight of a
@@ -42,6 +41,17 @@ pub struct GroupChange {
     pub disk: Option<String>,
 }
 
+/// Whose settings are asked for: the group, and the disk if it is one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupQuestion {
+    /// The group's path.
+    pub group: String,
+    /// The disk; every disk where the group is if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+}
+
 /// What is written for a weight to have that of the group or of the configuration.
 const DEFAULT: &str = "default";
 
@@ -55,6 +65,9 @@ impl GroupChange {
     /// What to do to the group on each disk that is meant; `written` are its weights in the
     /// configuration.
     pub(crate) fn check(&self, written: Weights) -> Result<NewGroup, GroupError> {
+        if self.set.is_empty() {
+            return Err(GroupError::Nothing);
+        }
         let mut new = NewGroup::default();
         for (name, value) in &self.set {
             let known = || {
@@ -74,7 +87,10 @@ impl GroupChange {
                     let (is_leaf, weight) = (key.name != "weight", own_weight(key, value)?);
                     new.of_disks.push(OfDisk { disk: disk.clone(), is_leaf, weight });
                 }
-                ("weight_device" | "leaf_weight_device", _) => new.of_disks(key, value)?,
+                ("weight_device" | "leaf_weight_device", None) => new.of_disks(key, value)?,
+                ("weight_device" | "leaf_weight_device", Some(_)) => {
+                    return Err(GroupError::NamesDisks { key: key.name });
+                }
                 _ => {
                     let read = key.read_one(&mut GroupKeys::default(), value);
                     read.map_err(GroupError::BadValue)?;
@@ -133,7 +149,13 @@ impl NewGroup {
         };
         let own = GroupKeys::key(own).expect("it is a row");
         for (disk, value) in disks {
-            let (disk, weight) = (disk.clone(), own_weight(own, value)?);
+            let named = |error| match error {
+                GroupError::BadValue(text) => {
+                    GroupError::BadValue(format!("{}.{disk}: {text}", key.name))
+                }
+                other => other,
+            };
+            let (disk, weight) = (disk.clone(), own_weight(own, value).map_err(named)?);
             self.of_disks.push(OfDisk { disk, is_leaf, weight });
         }
         Ok(())
@@ -249,6 +271,12 @@ pub enum GroupError {
     /// A value that a key does not take.
     #[error("{0}")]
     BadValue(String),
+    /// A change of nothing.
+    #[error("nothing is set; the keys of a group that may change are allowed, such as weight")]
+    Nothing,
+    /// A table of disks beside a disk.
+    #[error("{key} names its disks itself; it is allowed without a disk beside it")]
+    NamesDisks { key: &'static str },
     /// A group that there is not.
     #[error("there is no group {group:?}; there are: {known}")]
     UnknownGroup { group: String, known: String },
@@ -273,9 +301,11 @@ impl GroupError {
     /// The HTTP status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownKey { .. } | Self::NeedsRestart { .. } | Self::BadValue(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::UnknownKey { .. }
+            | Self::NeedsRestart { .. }
+            | Self::BadValue(_)
+            | Self::Nothing
+            | Self::NamesDisks { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownGroup { .. } | Self::UnknownDisk(_) | Self::NotOnDisk { .. } => {
                 StatusCode::NOT_FOUND
             }
@@ -332,13 +362,14 @@ mod tests {
     #[test]
     fn anything_else_is_refused_by_its_key_with_what_is_allowed() {
         for (set, said) in [
+            (json!({}), "nothing is set; the keys of a group that may change are allowed"),
             (json!({"speed": 5}), "a group has no \"speed\"; what can be set is: weight, leaf_we"),
             (json!({"memory": "64M"}), "memory is set in the file and changes with a restart; "),
             (json!({"weight": 0}), "weight = 0: 1 to 1000 is allowed, or \"default\""),
             (json!({"weight": "300"}), "weight = \"300\": a whole number is allowed, or \"default"),
             (json!({"leaf_weight": 1001}), "leaf_weight = 1001: 1 to 1000 is allowed, or "),
             (json!({"weight_device": 5}), "weight_device = 5: a table is allowed"),
-            (json!({"weight_device": {"d": 0}}), "weight = 0: 1 to 1000 is allowed, or "),
+            (json!({"weight_device": {"d": 0}}), "weight_device.d: weight = 0: 1 to 1000 is"),
             (json!({"riops": 0}), "riops = 0: 1 or more a second, or \"max\" is allowed"),
             (json!({"riops": 1.5}), "riops = 1.5: 1 or more"),
             (json!({"rbps": null}), "rbps = null: 1 byte a second or more"),
@@ -347,5 +378,7 @@ mod tests {
             let refused = checked(set, None).expect_err(said);
             assert!(refused.starts_with(said), "{refused}");
         }
+        let named = checked(json!({"weight_device": {"d": 5}}), Some("e")).expect_err("two ways");
+        assert!(named.starts_with("weight_device names its disks itself; "), "{named}");
     }
 }

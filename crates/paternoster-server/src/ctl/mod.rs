@@ -5,7 +5,7 @@
 //!        │ client.rs
 //!        ▼
 //!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
-//!   PUT  /v1/groups/settings
+//!   GET, PUT  /v1/groups/settings
 //!   GET, PUT  /v1/disks/settings
 //!   POST /v1/reload
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
@@ -25,11 +25,11 @@ mod slots;
 mod trace;
 
 pub use client::{
-    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, follow_trace, reload,
-    set_group,
+    CtlError, StatAnswer, change_settings, fetch_group, fetch_settings, fetch_stat, follow_trace,
+    reload, set_group,
 };
 pub(crate) use group::NewGroup;
-pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce};
+pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion};
 pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};

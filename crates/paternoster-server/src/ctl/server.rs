@@ -15,7 +15,7 @@ use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{get, post};
 use axum::serve::Listener;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -29,7 +29,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
-use super::group::{GroupAnswer, GroupChange, GroupError};
+use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
@@ -51,6 +51,9 @@ pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
+
+    /// Reports what is set of a group. Called as `stat` is.
+    fn group(&self, question: &GroupQuestion) -> Result<GroupAnswer, GroupError>;
 
     /// Changes what is set of a group; it is in force when this returns. Called as `stat` is.
     fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError>;
@@ -210,7 +213,7 @@ const METRICS: &str = "/metrics";
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
-        .route(GROUPS, put(set_group))
+        .route(GROUPS, get(group).put(set_group))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
         // Else a HEAD would record.
@@ -248,6 +251,20 @@ async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
     }
 }
 
+async fn group(
+    State(server): State<Arc<dyn Control>>,
+    question: Result<Query<GroupQuestion>, QueryRejection>,
+) -> Response {
+    let Query(question) = match question {
+        Ok(question) => question,
+        Err(error) => {
+            let allowed = "group=PATH is allowed, and disk=NAME";
+            return refuse(StatusCode::BAD_REQUEST, format!("{}; {allowed}", error.body_text()));
+        }
+    };
+    of_group(tokio::task::spawn_blocking(move || server.group(&question)).await)
+}
+
 async fn set_group(
     State(server): State<Arc<dyn Control>>,
     body: Result<Bytes, BytesRejection>,
@@ -258,7 +275,11 @@ async fn set_group(
         Ok(change) => change,
         Err((status, error)) => return refuse(status, error),
     };
-    match tokio::task::spawn_blocking(move || server.set_group(&change)).await {
+    of_group(tokio::task::spawn_blocking(move || server.set_group(&change)).await)
+}
+
+fn of_group(answer: Result<Result<GroupAnswer, GroupError>, JoinError>) -> Response {
+    match answer {
         Ok(Ok(answer)) => json(StatusCode::OK, &answer),
         Ok(Err(error)) => refuse(error.status(), error.to_string()),
         Err(_) => failed(),
@@ -362,8 +383,7 @@ async fn no_such_metrics(uri: Uri) -> Response {
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
     let (some, all) = match uri.path() {
-        GROUPS => ("PUT is", "PUT"),
-        SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
+        GROUPS | SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
         RELOAD => ("POST is", "POST"),
         TRACE => ("GET is", "GET"),
         _ => ("GET is", "GET, HEAD"),

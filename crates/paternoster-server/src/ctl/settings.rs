@@ -103,7 +103,7 @@ impl NewSettings {
         let mut wanted = DiskKeys { polling: polling_before, ..DiskKeys::default() };
         let is_set = |key: &str| settings.iter().any(|(name, _)| name == key);
         for (name, value) in settings {
-            let Some(key) = DiskKeys::key(name) else { continue };
+            let Some(key) = key(name) else { continue };
             if !key.live {
                 return Err(SettingError::NeedsRestart { name: name.clone() });
             }
@@ -139,15 +139,8 @@ impl NewSettings {
                     }
                     checked.hierarchy = hierarchy;
                 }
-                TUNABLES => {
-                    for (name, value) in &wanted.tunables {
-                        let (name, value) = (&name.value, value.value.into());
-                        let tunable = tunable(kind, wanted.polling, name, &value);
-                        checked.tunables.push(tunable.map_err(explain)?);
-                    }
-                }
                 IO_POLL => return Err(SettingError::IoPoll),
-                _ if DiskKeys::key(name).is_some() => {}
+                _ if key(name).is_some() => {}
                 _ => {
                     let tunable = tunable(kind, wanted.polling, name, value).map_err(explain)?;
                     checked.tunables.push(tunable);
@@ -166,6 +159,11 @@ const DEPTH: &str = "depth";
 const TUNABLES: &str = "tunables";
 /// Linux's file for whether completions are polled for, which `ctl get` answers.
 const IO_POLL: &str = "io_poll";
+
+/// The key of a disk of that name. Tunables are set by their own names, in their order.
+fn key(name: &str) -> Option<&'static Key<DiskKeys>> {
+    DiskKeys::key(name).filter(|key| key.name != TUNABLES)
+}
 
 /// How the thread is to wait, if that is set. Tunables that are not set stay as they are, or have
 /// their defaults where `hybrid` is new.
@@ -550,7 +548,7 @@ mod tests {
             (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
             (r#"{"use_hierarchy": 1, "hierarchy": "flat"}"#, "hierarchy is set twice"),
             (r#"{"hierarchy": "flat", "scheduler": "bfq"}"#, "hierarchy: bfq has no hierarchy to "),
-            (r#"{"scheduler": 3}"#, "scheduler = 3: a text in quotes is allowed"),
+            (r#"{"scheduler": 3}"#, "scheduler = 3: \"auto\", \"none\", "),
         ] {
             let refused = checked(json).expect_err(json);
             assert!(refused.starts_with(message), "{json}: {refused}");

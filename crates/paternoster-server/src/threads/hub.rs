@@ -76,12 +76,12 @@ impl Hub {
         exports: &Arc<[Export]>,
         memory: &[usize],
         plugged: Plugged,
-        payload_timeout: Nanos,
+        stall_timeout: Nanos,
     ) -> Self {
         let inbox = inbox(waker);
         let pools = Pools::new(memory, threads.iter().map(Thread::notice).collect());
         let far = |(number, thread): (usize, &mut Thread)| {
-            let clients = Clients::new(exports.clone(), &pools, number, payload_timeout);
+            let clients = Clients::new(exports.clone(), &pools, number, stall_timeout);
             Far {
                 post: thread.add(&inbox.door(), clients, plugged),
                 clients: 0,

@@ -21,15 +21,6 @@ impl CacheChoice {
             Self::Page => "page",
         }
     }
-
-    /// The one of that name in configurations.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "direct" => Some(Self::Direct),
-            "page" => Some(Self::Page),
-            _ => None,
-        }
-    }
 }
 
 /// How a disk goes past the page cache, or through it.

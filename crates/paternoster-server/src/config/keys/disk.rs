@@ -7,7 +7,7 @@ use paternoster_disk::{AfterReconnect, CacheChoice, NbdUri};
 use paternoster_model::device_names;
 use serde_json::{Value, json};
 
-use super::kinds::{About, Entry, Kind, Size, Span, Text, Whole, Word, Words, words};
+use super::kinds::{About, Entry, Kind, Size, Span, Text, WHOLE_UP_TO, Whole, Word, Words, words};
 use super::server::DAY;
 use super::written::{At, Form, beside};
 use super::{PATH, keys};
@@ -18,7 +18,7 @@ use crate::config::scheduler::AUTO;
 /// The greatest `depth`.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 
-const DEPTH: Whole<u32> = Whole::new(1..=1024, "requests");
+const DEPTH: Whole<u32> = Whole::new(1..=DEPTH_MAX as i64, "requests");
 const SERVERS: Whole<u32> = Whole::new(1..=512, "servers");
 const SERVICE: Whole<u32> = Whole::new(1..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
@@ -55,11 +55,11 @@ const URI: Text<NbdUri> = Text {
 keys! {
     /// What is set of a disk.
     pub struct DiskKeys, states DiskStates {
-        path: Option<PathBuf> = None, PATH, restart, default "–",
+        path: Option<PathBuf> = None, PATH, restart, of "file", default "–",
             range "a regular file or block device that no other disk has";
             "The image or device. It is locked while it is served. A writable device is opened \
              exclusively: one that is mounted, or part of another device, is refused by name.";
-        cache: CacheChoice = CacheChoice::Auto, Words::<CacheChoice>::ALL, restart,
+        cache: CacheChoice = CacheChoice::Auto, Words::<CacheChoice>::ALL, restart, of "file",
             default "`\"direct\"` where the file system or device takes `O_DIRECT`, else \
                      `\"page\"`";
             "Past the page cache, or through it ([below](#direct-io)). An explicit `\"direct\"` \
@@ -74,38 +74,38 @@ keys! {
              memory, zero at the start and lost at the end, the latter with the speed that the \
              next five keys set; `\"nbd\"` is [another NBD server's \
              export](#another-nbd-server).";
-        size: Option<u64> = None, Size::ANY, restart, default "of `\"nbd\"`: as its server says",
-            range "1 byte or more";
+        size: Option<u64> = None, Size::ANY, restart, of "memory modelled nbd",
+            default "of `\"nbd\"`: as its server says", range "1 byte or more";
             "Size of a disk in memory, which needs it. With `\"nbd\"`, the size that the export \
              has to have.";
-        model: Option<String> = None, MODEL, restart;
+        model: Option<String> = None, MODEL, restart, of "modelled";
             "Device whose times a modelled disk has, such as `\"nvme-980pro\"` or \
              `\"hdd-7200\"` ([Devices](laboratory.md#devices)); a rotational model counts as \
              rotational. It excludes `servers`, `service_us` and `ns_per_kib`. If the device \
              takes no trims, a trim frees nothing and takes no time; a write with FUA is a write \
              and a sync, so `fua_us` of the file does not count.";
-        servers: Option<u32> = None, SERVERS, restart, default "–";
+        servers: Option<u32> = None, SERVERS, restart, of "modelled", default "–";
             "Requests that a modelled disk serves at once; required without `model`.";
-        service_us: Option<u32> = None, SERVICE, restart, default "–";
+        service_us: Option<u32> = None, SERVICE, restart, of "modelled", default "–";
             "Time of a request on a modelled disk, in µs; required without `model`.";
-        ns_per_kib: u32 = 0, PER_KIB, restart;
+        ns_per_kib: u32 = 0, PER_KIB, restart, of "modelled";
             "Additional time for each KiB of a request on a modelled disk, in ns.";
-        uri: Option<NbdUri> = None, URI, restart, default "–";
+        uri: Option<NbdUri> = None, URI, restart, of "nbd", default "–";
             "With `\"nbd\"`, required: where the other server is; none of this server's own \
              sockets.";
-        connections: u32 = 4, CONNECTIONS, restart;
+        connections: u32 = 4, CONNECTIONS, restart, of "nbd";
             "With `\"nbd\"`: connections to the server; one if it does not offer more \
              (`CAN_MULTI_CONN`).";
-        reconnect: Nanos = Nanos::from_millis(30_000), RECONNECT, restart;
+        reconnect: Nanos = Nanos::from_millis(30_000), RECONNECT, restart, of "nbd";
             "With `\"nbd\"`: how long requests wait for a lost server before they get EIO.";
-        resends: u32 = 10, RESENDS, restart;
+        resends: u32 = 10, RESENDS, restart, of "nbd";
             "With `\"nbd\"`: how often a request is sent again after its connection was lost. \
              Then it gets EIO, as it may be what crashes the server.";
-        answer_timeout: Nanos = Nanos::from_millis(30_000), ANSWER_TIMEOUT, restart;
+        answer_timeout: Nanos = Nanos::from_millis(30_000), ANSWER_TIMEOUT, restart, of "nbd";
             "With `\"nbd\"`: how long a request may wait for its whole answer before its \
              connection is [given up](#another-nbd-server).";
         after_reconnect: AfterReconnect = AfterReconnect::Doubt, Words::<AfterReconnect>::ALL,
-            restart;
+            restart, of "nbd";
             "With `\"nbd\"`: whether data that was answered and not flushed is in doubt after a \
              lost connection ([below](#another-nbd-server)).";
         scheduler: SchedulerWord = SchedulerWord::Auto, Words::<SchedulerWord>::ALL, live;
@@ -164,9 +164,9 @@ impl Kind for OnOff {
     type Value = bool;
 
     fn read(&self, entry: &mut Entry<'_, '_>) -> Option<bool> {
-        match entry.text()? {
-            "on" => Some(true),
-            "off" => Some(false),
+        match &entry.found.form {
+            Form::Text(text) if text == "on" => Some(true),
+            Form::Text(text) if text == "off" => Some(false),
             _ => entry.refuse("\"on\" or \"off\""),
         }
     }
@@ -229,7 +229,7 @@ impl BackendKind {
 
 words!(BackendKind, AfterReconnect, Hierarchy);
 
-/// `auto` is not written: it is what nothing is.
+/// `Auto` has no word: it holds if `cache` is not written.
 impl Word for CacheChoice {
     const ALL: &'static [Self] = &[Self::Direct, Self::Page];
 
@@ -282,6 +282,7 @@ impl Kind for Tunables {
                     entry.inner("tunables", value).note(parsed.map_err(Problem::BadTunable))
                 }
                 Form::Whole(number) => Some(*number),
+                Form::TooLarge => entry.inner(&name.value, value).refuse(WHOLE_UP_TO),
                 _ => entry.inner(&name.value, value).refuse("a whole number"),
             };
             let number = number.map(|number| At { value: number, place: value.place.clone() });

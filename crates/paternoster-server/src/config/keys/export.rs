@@ -52,7 +52,7 @@ impl Object<ExportKeys> {
     pub(in crate::config) fn may_write(&self) -> bool {
         match &self.states.read_only {
             State::Missing => !self.has_gaps,
-            State::Wrong => false,
+            State::Wrong(_) => false,
             State::Written(_) => !self.keys.read_only,
         }
     }

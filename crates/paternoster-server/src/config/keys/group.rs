@@ -70,11 +70,11 @@ pub(crate) fn limits_in_numbers(limits: &GroupLimits) -> BTreeMap<String, u64> {
     let keys = GroupKeys { limits: *limits, ..GroupKeys::default() };
     let numbers = GroupKeys::part("limits").filter_map(|key| {
         let value = match (key.show)(&keys) {
-            Value::Number(number) => number.as_u64().filter(|&number| number > 0),
+            Value::Number(number) => number.as_u64(),
             Value::String(text) => Span::parse(&text).map(|span| span.as_nanos() / 1_000),
             _ => None,
         };
-        Some((key.name.to_owned(), value?))
+        Some((key.name.to_owned(), value.filter(|&value| value > 0)?))
     });
     numbers.collect()
 }
@@ -108,8 +108,9 @@ impl Kind for WeightsOfDisks {
     fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Self::Value> {
         let key = entry.key;
         let disks = entry.table()?.iter();
-        let weights = disks.filter_map(|(disk, weight)| {
-            Some((disk.clone(), OneWeight.read(&mut entry.inner(key, weight))?))
+        // A disk that is not there is told of, whatever its weight.
+        let weights = disks.map(|(disk, weight)| {
+            (disk.clone(), OneWeight.read(&mut entry.inner(key, weight)).unwrap_or_default())
         });
         Some(weights.collect())
     }

@@ -5,11 +5,10 @@
 //!   Whole      8                    in a range, with a unit that errors name
 //!   Size       65536, "64K"         bytes
 //!   Span       "30s", "500us"       a duration, always with a unit
-//!   Rate       1000, "max"          a limit of a group, in operations a second
-//!   ByteRate   "10M", "max"         the same in bytes a second
+//!   Rate       1000, "10M", "max"   a limit of a group, in operations or bytes a second
 //!   Words      "direct"             one of a few words
 //!   Flag       true
-//!   Text       "the first"          also a path, an address, a mode
+//!   Text       "the first"          also a path, an address, a URI
 //! ```
 
 use std::marker::PhantomData;
@@ -23,6 +22,9 @@ use super::size;
 use super::written::{Form, Table, Written};
 use crate::config::error::Problem;
 use crate::config::mistakes::Mistakes;
+
+/// What is allowed in place of a number that is none of these.
+pub(super) const WHOLE_UP_TO: &str = "a whole number up to 9223372036854775807";
 
 /// A kind of values.
 pub(crate) trait Kind {
@@ -230,23 +232,28 @@ impl Kind for Span {
     type Value = Nanos;
 
     fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Nanos> {
-        let span = match &entry.found.form {
-            Form::Text(text) => Self::parse(text),
-            Form::Whole(value) if *value >= 0 => {
-                let allowed = format!("a duration with its unit, \"{value}{}\",", self.example);
-                return entry.refuse(allowed);
+        let is_allowed = |span: &Nanos| (self.min..=self.max).contains(span);
+        let example = self.example;
+        let parsed = |text: &str| Self::parse(text).filter(is_allowed);
+        match &entry.found.form {
+            Form::Text(text) => {
+                if let Some(span) = parsed(text) {
+                    return Some(span);
+                }
             }
-            _ => None,
-        };
+            Form::Whole(value) => {
+                let meant = format!("{value}{example}");
+                if parsed(&meant).is_some() {
+                    return entry.refuse(format!("a duration with its unit, {meant:?},"));
+                }
+            }
+            _ => {}
+        }
         let (least, most) = (shown_span(self.min), shown_span(self.max));
-        let allowed = || {
-            format!(
-                "a duration from {least} to {most} (a whole number and us, ms, s or m), such as \
-                 \"30{}\",",
-                self.example
-            )
-        };
-        span.filter(|span| (self.min..=self.max).contains(span)).or_else(|| entry.refuse(allowed()))
+        entry.refuse(format!(
+            "a duration from {least} to {most} (a whole number and us, ms, s or m), such as \
+             \"30{example}\","
+        ))
     }
 
     fn show(&self, span: &Nanos) -> Value {
@@ -271,16 +278,12 @@ impl Kind for SpanOrNone {
     }
 
     fn show(&self, span: &Option<Nanos>) -> Value {
-        span.map_or(Value::Null, shown_span_value)
+        shown_span(span.unwrap_or(Nanos::ZERO)).into()
     }
 
     fn about(&self) -> About {
         self.0.about()
     }
-}
-
-fn shown_span_value(span: Nanos) -> Value {
-    shown_span(span).into()
 }
 
 /// What is written in place of a cap to have none.
@@ -320,9 +323,10 @@ impl Kind for Rate {
             Form::Text(text) if text == NO_CAP && self.is_cap => return Some(None),
             Form::Whole(value) => u64::try_from(*value).ok(),
             Form::Text(text) if self.is_of_bytes => size::parse(text),
+            Form::TooLarge => return entry.refuse(WHOLE_UP_TO),
             _ => None,
         };
-        let value = value.map(NonZeroU64::new);
+        let value = value.filter(|&value| i64::try_from(value).is_ok()).map(NonZeroU64::new);
         value
             .filter(|value| value.is_some() || !self.is_cap)
             .or_else(|| entry.refuse(self.allowed()))
@@ -382,8 +386,10 @@ impl<T: Word> Kind for Words<T> {
     type Value = T;
 
     fn read(&self, entry: &mut Entry<'_, '_>) -> Option<T> {
-        let text = entry.text()?;
-        let known = T::ALL.iter().copied().find(|known| known.word() == text);
+        let known = match &entry.found.form {
+            Form::Text(text) => T::ALL.iter().copied().find(|known| known.word() == text),
+            _ => None,
+        };
         known.or_else(|| entry.refuse(Self::allowed()))
     }
 

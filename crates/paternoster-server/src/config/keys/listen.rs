@@ -22,6 +22,7 @@ impl Kind for Mode {
         let bits = match &entry.found.form {
             Form::Whole(value) => u32::try_from(*value).ok(),
             Form::Text(text) => parse_octal(text),
+            Form::TooLarge => None,
             _ => return entry.refuse("a whole number, or one in quotes,"),
         };
         let bits = bits.filter(|&bits| bits <= MODE_MAX);

@@ -11,10 +11,10 @@
 //!
 //! A row gives the field, its default, the [`Kind`] of values, whether a change holds while clients
 //! are served (`live`) or needs a `restart`, and what the key does. `default` and `range` say in
-//! words what their values do not. What keys mean beside one another is checked by hand, by the
-//! object's own file. serde and schemars would read a file into such structs too; but the first
-//! mistake would be the only one that is told, and ranges, defaults and whether a change needs a
-//! restart would still be said elsewhere.
+//! words what their values do not, and `of` which kinds of objects take the key. What keys mean
+//! beside one another is checked by hand, by the object's own file. serde and schemars would read a
+//! file into such structs too; but the first mistake would be the only one that is told, and
+//! ranges, defaults and whether a change needs a restart would still be said elsewhere.
 
 mod disk;
 mod export;
@@ -63,12 +63,14 @@ pub struct KeyInfo {
 /// A key of the objects `O`.
 pub(crate) struct Key<O: Keys> {
     pub(crate) name: &'static str,
-    /// The field of several keys that it is a part of.
+    /// The field that holds this key and others, such as `limits`.
     pub(crate) part: Option<&'static str>,
     pub(crate) live: bool,
     /// Default and range in words, where their values say too little.
     pub(crate) default: Option<&'static str>,
     pub(crate) range: Option<&'static str>,
+    /// The kinds of objects that take it, if not all do.
+    pub(crate) of: Option<&'static str>,
     pub(crate) effect: &'static str,
     pub(crate) about: fn() -> About,
     /// Reads a value into the object, unless it is wrong.
@@ -131,8 +133,8 @@ pub(crate) enum State {
     /// It is not written.
     #[default]
     Missing,
-    /// Its value is wrong, which is a mistake already.
-    Wrong,
+    /// The value that is written there is wrong, which is a mistake already.
+    Wrong(Place),
     /// It has the value that is written there.
     Written(Place),
 }
@@ -142,7 +144,7 @@ impl State {
     pub(super) fn place(&self) -> Option<&Place> {
         match self {
             Self::Written(place) => Some(place),
-            Self::Missing | Self::Wrong => None,
+            Self::Missing | Self::Wrong(_) => None,
         }
     }
 
@@ -151,12 +153,15 @@ impl State {
     }
 
     pub(super) fn is_wrong(&self) -> bool {
-        matches!(self, Self::Wrong)
+        matches!(self, Self::Wrong(_))
     }
 
-    /// Refuses the value that is written; nothing is refused where none is.
+    /// Refuses what is written, right or wrong; nothing is refused where nothing is.
     pub(super) fn refuse(&self, problem: Problem) -> Result<(), Mistake> {
-        self.place().map_or(Ok(()), |place| Err(place.mistake(problem)))
+        match self {
+            Self::Missing => Ok(()),
+            Self::Wrong(place) | Self::Written(place) => Err(place.mistake(problem)),
+        }
     }
 }
 
@@ -206,7 +211,7 @@ impl<O: Keys> Object<O> {
         let read = (key.read)(&mut self.keys, &mut Entry::new(key.name, value, mistakes));
         *(key.state)(&mut self.states) = match read {
             Some(()) => State::Written(value.place.clone()),
-            None => State::Wrong,
+            None => State::Wrong(value.place.clone()),
         };
         Some(())
     }
@@ -323,6 +328,7 @@ macro_rules! key {
             live: $crate::config::keys::key!(@$change),
             default: None,
             range: None,
+            of: None,
             effect: $effect,
             about: || $crate::config::keys::kinds::Kind::about(&$kind),
             read: |object: &mut Self, entry| {

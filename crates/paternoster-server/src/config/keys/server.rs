@@ -41,7 +41,7 @@ keys! {
             range "1 to 107 bytes, not that of clients";
             "Control socket of `paternoster ctl`, mode 0600. `\"none\"`: no such socket.";
         metrics: Option<SocketAddr> = None, ADDRESS, restart,
-            range "an IP address, not a port of clients on it; port 0 is any free one";
+            range "an IP address and a port that no client socket has; port 0 is any free one";
             "TCP address that serves `GET /metrics` for Prometheus, without TLS or \
              authentication: whoever reaches it reads the tenants' names and counts. The control \
              socket serves it too.";
@@ -56,8 +56,9 @@ keys! {
              the hard limit on descriptors (`ulimit -Hn`) leaves. One more is refused with that \
              reason.";
         payload_timeout: Nanos = Nanos::from_millis(30_000), PAYLOAD_TIMEOUT, restart;
-            "When a client is closed that holds memory without progress (a payload that does not \
-             come, replies that are not read), if another client of its tenant waits for memory.";
+            "How long a client may hold memory without progress (a payload that does not come, \
+             replies that are not read) before it is closed, if another client of its tenant waits \
+             for memory.";
         threads: u32 = 1, THREADS, restart;
             "[Connection threads](#threads), which have the clients' sockets. With 1 there are \
              none: the thread of each disk, its owner, serves its clients itself.";
@@ -73,7 +74,7 @@ keys! {
     }
 }
 
-/// Who chooses by what operations on disks and sockets are carried out.
+/// How the I/O engine is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
     /// `auto`, also where nothing was written: io_uring where the machine permits it, else threads.
