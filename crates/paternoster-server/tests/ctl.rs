@@ -470,6 +470,7 @@ fn change_of_a_group_that_is_none_is_refused_in_json() {
         (r#"{"group": "/gold"}"#, "missing field `set`"),
         (r#"{"group": "/gold", "set": {}, "riops": 8}"#, "unknown field `riops`"),
         (r#"{"group": "/gold", "set": 7}"#, "invalid type"),
+        (r#"{"group": "/gold", "set": {"riops": 1, "riops": 2}}"#, "riops is set twice"),
         (r#"{"group": 7, "set": {}}"#, "expected a string"),
     ] {
         let refused = send("PUT", body);

@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::keys::Keys;
+use super::keys::kinds::Kind as _;
+use super::keys::{Keys, Mode};
 use super::{Config, DiskConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
@@ -65,7 +66,7 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 
 fn socket(config: &Config, listen: &Listen) -> [(&'static str, Value); 2] {
     let mode = match listen.address {
-        ListenAddress::Unix { mode, .. } => format!("{mode:04o}").into(),
+        ListenAddress::Unix { mode, .. } => Mode.show(&mode),
         ListenAddress::Tcp(_) => Value::Null,
     };
     let name = |&export: &usize| Value::from(config.exports[export].name.clone());

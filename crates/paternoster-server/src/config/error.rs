@@ -11,6 +11,8 @@ use paternoster_disk::NbdUriError;
 use paternoster_model::DeviceError;
 use thiserror::Error;
 
+use super::keys::BackendKind;
+use super::keys::kinds::Words;
 use super::scheduler::AUTO;
 use crate::borders::InsideBlock;
 
@@ -140,7 +142,10 @@ pub enum Problem {
     #[error("there is no disk; a [disks.NAME] table is needed")]
     NoDisk,
     /// A disk without a back end.
-    #[error("disk {disk:?} has no path; path = FILE is needed, or backend = {BACKENDS}")]
+    #[error(
+        "disk {disk:?} has no path; path = FILE is needed, or backend = {}",
+        Words::<BackendKind>::allowed()
+    )]
     NoBackend { disk: String },
     /// A tunable of `poll = "hybrid"` without it.
     #[error("{key} has no effect with poll = {poll:?}; it is allowed with poll = \"hybrid\"")]
@@ -380,8 +385,6 @@ pub enum Problem {
     )]
     BadExportOption { option: String, found: String },
 }
-
-const BACKENDS: &str = "\"memory\", \"modelled\" or \"nbd\"";
 
 /// The unit behind a range, where it says more than that it is a number.
 fn spaced(unit: &str) -> String {

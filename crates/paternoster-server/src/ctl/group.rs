@@ -19,13 +19,15 @@ use std::fmt;
 
 use axum::http::StatusCode;
 use paternoster::{DeviceWeights, Group, GroupLimits, Weight, Weights};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::answer::{OnDisks, Status};
+use super::settings::NewSettings;
 use super::trace::UnknownDisk;
 use crate::config::{GroupKeys, Key, Keys as _, limits_in_numbers};
-use crate::stat::Stat;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +37,24 @@ pub struct GroupChange {
     pub group: String,
     /// Keys of a group that may change, and their values as in the file; a weight may also be
     /// `"default"`.
+    #[serde(deserialize_with = "each_once")]
     pub set: BTreeMap<String, Value>,
     /// The disk on which this holds; every disk where the group is if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
+}
+
+/// Reads the names and values of an object, each name once.
+fn each_once<'de, D: Deserializer<'de>>(object: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    let NewSettings(settings) = NewSettings::deserialize(object)?;
+    let mut set = BTreeMap::new();
+    for (name, value) in settings {
+        if set.contains_key(&name) {
+            return Err(D::Error::custom(format!("{name} is set twice; once is allowed")));
+        }
+        set.insert(name, value);
+    }
+    Ok(set)
 }
 
 /// Whose settings are asked for: the group, and the disk if it is one.
@@ -200,22 +216,8 @@ impl fmt::Debug for NewGroup {
     }
 }
 
-/// What is in force then.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GroupAnswer {
-    /// [`Stat::VERSION`].
-    pub version: u32,
-    /// The disks that were meant, in the order of the configuration.
-    pub disks: Vec<GroupInForce>,
-}
-
-impl GroupAnswer {
-    /// Makes the answer about these disks.
-    pub fn new(disks: Vec<GroupInForce>) -> Self {
-        Self { version: Stat::VERSION, disks }
-    }
-}
+/// What is in force on the disks that were asked about.
+pub type GroupAnswer = OnDisks<GroupInForce>;
 
 /// What is set of the group on one disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,9 +299,8 @@ pub enum GroupError {
     Unanswered { disk: String },
 }
 
-impl GroupError {
-    /// The HTTP status of the answer.
-    pub(super) fn status(&self) -> StatusCode {
+impl Status for GroupError {
+    fn status(&self) -> StatusCode {
         match self {
             Self::UnknownKey { .. }
             | Self::NeedsRestart { .. }

@@ -15,6 +15,7 @@
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
 //! error too, is a JSON object with a `version`; that of `/metrics` is Prometheus' text.
 
+mod answer;
 mod client;
 mod group;
 mod place;
@@ -24,6 +25,7 @@ mod settings;
 mod slots;
 mod trace;
 
+pub use answer::OnDisks;
 pub use client::{
     CtlError, StatAnswer, change_settings, fetch_group, fetch_settings, fetch_stat, follow_trace,
     reload, set_group,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::answer::Status;
 use crate::stat::Stat;
 
 /// Whether to do what the file says.
@@ -116,9 +117,8 @@ pub enum ReloadError {
     },
 }
 
-impl ReloadError {
-    /// The HTTP status of the answer.
-    pub(super) fn status(&self) -> StatusCode {
+impl Status for ReloadError {
+    fn status(&self) -> StatusCode {
         match self {
             Self::NoFile => StatusCode::CONFLICT,
             Self::Unusable(_) => StatusCode::UNPROCESSABLE_ENTITY,

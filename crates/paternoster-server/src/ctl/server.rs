@@ -29,6 +29,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
+use super::answer::Status;
 use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
@@ -78,6 +79,12 @@ pub trait Control: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct StatError(pub String);
+
+impl Status for StatError {
+    fn status(&self) -> StatusCode {
+        StatusCode::SERVICE_UNAVAILABLE
+    }
+}
 
 /// The running control plane. Dropping it stops it without waiting.
 #[derive(Debug)]
@@ -244,11 +251,7 @@ async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
         Ok(detail) => detail,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
     };
-    match tokio::task::spawn_blocking(move || server.stat(detail)).await {
-        Ok(Ok(stat)) => json(StatusCode::OK, &stat),
-        Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-        Err(_) => failed(),
-    }
+    answered(tokio::task::spawn_blocking(move || server.stat(detail)).await)
 }
 
 async fn group(
@@ -262,7 +265,7 @@ async fn group(
             return refuse(StatusCode::BAD_REQUEST, format!("{}; {allowed}", error.body_text()));
         }
     };
-    of_group(tokio::task::spawn_blocking(move || server.group(&question)).await)
+    answered(tokio::task::spawn_blocking(move || server.group(&question)).await)
 }
 
 async fn set_group(
@@ -275,11 +278,12 @@ async fn set_group(
         Ok(change) => change,
         Err((status, error)) => return refuse(status, error),
     };
-    of_group(tokio::task::spawn_blocking(move || server.set_group(&change)).await)
+    answered(tokio::task::spawn_blocking(move || server.set_group(&change)).await)
 }
 
-fn of_group(answer: Result<Result<GroupAnswer, GroupError>, JoinError>) -> Response {
-    match answer {
+/// What a call has led to, on the thread that could wait for it.
+fn answered<T: Serialize, E: Status>(call: Result<Result<T, E>, JoinError>) -> Response {
+    match call {
         Ok(Ok(answer)) => json(StatusCode::OK, &answer),
         Ok(Err(error)) => refuse(error.status(), error.to_string()),
         Err(_) => failed(),
@@ -287,7 +291,7 @@ fn of_group(answer: Result<Result<GroupAnswer, GroupError>, JoinError>) -> Respo
 }
 
 async fn settings(State(server): State<Arc<dyn Control>>) -> Response {
-    in_force(tokio::task::spawn_blocking(move || server.settings()).await)
+    answered(tokio::task::spawn_blocking(move || server.settings()).await)
 }
 
 async fn change_settings(
@@ -299,15 +303,7 @@ async fn change_settings(
         Ok(change) => change,
         Err((status, error)) => return refuse(status, error),
     };
-    in_force(tokio::task::spawn_blocking(move || server.change_settings(&change)).await)
-}
-
-fn in_force(answer: Result<Result<SettingsAnswer, SettingError>, JoinError>) -> Response {
-    match answer {
-        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
-        Ok(Err(error)) => refuse(error.status(), error.to_string()),
-        Err(_) => failed(),
-    }
+    answered(tokio::task::spawn_blocking(move || server.change_settings(&change)).await)
 }
 
 async fn reload(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
@@ -315,11 +311,7 @@ async fn reload(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
         Ok(mode) => mode,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
     };
-    match tokio::task::spawn_blocking(move || server.reload(mode)).await {
-        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
-        Ok(Err(error)) => refuse(error.status(), error.to_string()),
-        Err(_) => failed(),
-    }
+    answered(tokio::task::spawn_blocking(move || server.reload(mode)).await)
 }
 
 async fn trace_of(

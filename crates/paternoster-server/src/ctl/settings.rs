@@ -12,8 +12,7 @@
 //!
 //! All of it is checked first, against the scheduler that is to be in force; then all of it is
 //! done, between two requests, or nothing. The order in which tunables are written is the order in
-//! which they are set. A change holds until the server ends or
-//! reads its file again.
+//! which they are set. A change holds until the server ends or reads its file again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,13 +24,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::answer::{OnDisks, Status};
 use super::trace::UnknownDisk;
 use crate::config::{
     DEPTH_MAX, DiskKeys, Key, Keys as _, PollMode, Polling, SchedulerChoice, SchedulerWord,
     of_hybrid,
 };
 use crate::depth::{self, Depth};
-use crate::stat::Stat;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,21 +255,7 @@ pub(crate) struct CheckedSettings {
 }
 
 /// What is in force on the disks that were asked about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SettingsAnswer {
-    /// [`Stat::VERSION`].
-    pub version: u32,
-    /// The disks, in the order of the configuration.
-    pub disks: Vec<SettingsInForce>,
-}
-
-impl SettingsAnswer {
-    /// Makes the answer about these disks.
-    pub fn new(disks: Vec<SettingsInForce>) -> Self {
-        Self { version: Stat::VERSION, disks }
-    }
-}
+pub type SettingsAnswer = OnDisks<SettingsInForce>;
 
 /// What is set of one disk. The names are those of [`NewSettings`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -354,9 +339,10 @@ impl SettingError {
             None => self,
         }
     }
+}
 
-    /// The HTTP status of the answer.
-    pub(super) fn status(&self) -> StatusCode {
+impl Status for SettingError {
+    fn status(&self) -> StatusCode {
         match self {
             Self::UnknownDisk(_) => StatusCode::NOT_FOUND,
             Self::Unanswered { .. } => StatusCode::SERVICE_UNAVAILABLE,

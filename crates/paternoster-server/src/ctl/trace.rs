@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::runtime::Handle;
 
+use super::answer::Status;
+
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,8 +94,8 @@ pub enum TraceError {
     Unanswered { disk: String },
 }
 
-impl TraceError {
-    pub(super) fn status(&self) -> StatusCode {
+impl Status for TraceError {
+    fn status(&self) -> StatusCode {
         match self {
             Self::UnknownDisk(_) | Self::UnknownGroup { .. } => StatusCode::NOT_FOUND,
             Self::BadSeconds { .. } => StatusCode::BAD_REQUEST,

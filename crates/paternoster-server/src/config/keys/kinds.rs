@@ -371,7 +371,7 @@ impl<T: Word> Words<T> {
     pub(crate) const ALL: Self = Self(PhantomData);
 
     /// The words in quotes, the last behind an "or".
-    fn allowed() -> String {
+    pub(in crate::config) fn allowed() -> String {
         let words: Vec<_> = T::ALL.iter().map(|known| format!("{:?}", known.word())).collect();
         match words.split_last() {
             Some((last, others)) if !others.is_empty() => {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::kinds::{About, Entry, Kind};
 use super::written::{At, Form, Written};
 use super::{ADDRESS, PATH, keys};
+use crate::config::Listen;
 use crate::config::error::Problem;
 
 /// Permission bits, in octal.
@@ -77,7 +78,7 @@ keys! {
     pub(crate) struct ListenKeys, states ListenStates {
         unix: Option<PathBuf> = None, PATH, restart, default "–", range "1 to 107 bytes";
             "A unix socket; this or `tcp` is needed.";
-        unix_mode: u32 = 0o600, Mode, restart;
+        unix_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
             "Permission bits of `unix`: whoever may write to it may use what it offers.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart, default "–";
             "A TCP address, without TLS or authentication.";

@@ -36,7 +36,7 @@ pub use export::ExportKeys;
 pub use group::GroupKeys;
 pub(crate) use group::limits_in_numbers;
 pub use kinds::About;
-pub(in crate::config) use listen::{ListenKeys, ListenStates};
+pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub use server::{AtStop, EngineChoice, ServerKeys};
 pub use written::At;
 

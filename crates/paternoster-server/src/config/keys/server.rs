@@ -9,6 +9,7 @@ use paternoster_disk::IoEngine;
 use super::kinds::{Size, Span, Whole, Word, Words, words};
 use super::listen::Mode;
 use super::{ADDRESS, PATH, PATH_OR_NONE, keys};
+use crate::config::Listen;
 use crate::config::scheduler::AUTO;
 
 /// Bytes that a tenant may be allowed to hold: from the largest request to a tebibyte.
@@ -32,7 +33,7 @@ keys! {
             range "1 to 107 bytes";
             "Unix socket for clients, which offers every export. A socket that a dead server left \
              is replaced; anything else at the path stays, and the server does not start.";
-        unix_mode: u32 = 0o600, Mode, restart;
+        unix_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
             "Permission bits of `unix`: whoever may write to it may use every export.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart;
             "TCP address for clients, without TLS or authentication; it offers every export.";
