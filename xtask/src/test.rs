@@ -92,9 +92,7 @@ const STEPS: [Step; 18] = [
     Step { lane: Lane::Left, ..Step::call("guest", "cargo xtask test --guest", guest::run) },
     Step {
         name: "disk by threads",
-        repeat: "cargo test --workspace --test backends --test byte_ranges --test direct \
-                 --test injected --test looks --test modelled --test nbd --test nbd_broken \
-                 --test nbd_killed --test owner --test polling --test ring --locked",
+        repeat: "cargo test --workspace --test disk --locked",
         env: &[BY_THREADS],
         action: Action::Cargo,
         lane: Lane::Right,
@@ -261,22 +259,6 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// All but one step build with the features of the whole workspace: nothing is built twice.
-    #[test]
-    fn every_test_of_a_disk_that_has_a_ring_runs_by_threads_too() {
-        let step = STEPS.iter().find(|step| step.name == "disk by threads").expect("it is a step");
-        let files = std::fs::read_dir("../crates/paternoster-disk/tests").expect("the tests");
-        for path in files.map(|file| file.expect("a file").path()) {
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
-            let listed = step.repeat.contains(&format!("--test {name} "));
-            let has_ring = ["new_ring", "io_engine", "TestOwner", "support::front"]
-                .iter()
-                .any(|word| text.contains(word));
-            assert_eq!(listed, has_ring, "{name} in {}", step.repeat);
-        }
-    }
 
     #[test]
     fn every_cargo_step_is_its_command_line_split_at_spaces() {

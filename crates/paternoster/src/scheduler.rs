@@ -4,8 +4,8 @@
 //! scheduler implements [`Scheduler`], keeps requests in a [`Fifo`], a [`SortList`], or both at
 //! once ([`WaitingRequests`]), keeps data for groups and I/O contexts in a [`SideTable`], and may
 //! declare tunables with [`tunables!`](tunables) and [`tunable_methods!`](tunable_methods).
-//! `NoScheduler`, in `none.rs`, is the smallest complete scheduler, and `tests/outside.rs` has one
-//! that is not of this crate. All of this may change until 1.0.
+//! `NoScheduler`, in `none.rs`, is the smallest complete scheduler, and `tests/core/outside.rs` has
+//! one that is not of this crate. All of this may change until 1.0.
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::device::Device;
