@@ -57,6 +57,12 @@ impl GroupLimits {
         caps.iter().any(Option::is_some)
     }
 
+    /// Returns whether it has nothing else than caps.
+    pub fn are_caps(&self) -> bool {
+        let Self { min_iops, min_bps, latency_target, .. } = self;
+        min_iops.is_none() && min_bps.is_none() && latency_target.is_none()
+    }
+
     /// Returns whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE

@@ -109,14 +109,17 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Sets what a group, with all groups below it, may have at most and has at least, in place of
     /// what was set before. It holds for the scheduler, and for each that is switched to, that
-    /// [has such limits](crate::SchedulerKind::has_group_limits); others ignore it.
+    /// [has such limits](crate::SchedulerKind::has_group_limits); others ignore it. The root, which
+    /// is everybody, takes caps alone.
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the group is gone, or is the root.
+    /// Where `now` is before the last event. Where the group is gone. Where the root would
+    /// have a reservation or a latency target.
     pub fn set_group_limits(&mut self, now: Instant, group: GroupId, limits: GroupLimits) {
         self.advance(now);
-        assert_ne!(group, self.groups.root(), "the root has no limits");
+        let is_root = group == self.groups.root();
+        assert!(!is_root || limits.are_caps(), "there is nobody beside the root");
         if self.groups[group].limits != limits {
             self.groups[group].limits = limits;
             self.notify_group(group, GroupEvent::Limits);

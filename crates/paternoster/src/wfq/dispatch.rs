@@ -121,7 +121,7 @@ impl<T: Trace> Wfq<T> {
     /// Returns the request by least tags, from the root down.
     fn least(&self, cx: &Cx<'_>) -> Option<Choice> {
         let &Tag { start, node, .. } = self.tree.first()?;
-        let (context, rq) = self.least_below(cx, node, self.tree.nodes[node].active);
+        let (context, rq) = self.least_below(cx, node, self.tree.limits.open());
         Some(Choice { context, rq, start, reserved: None, passes_others: false })
     }
 
@@ -162,7 +162,9 @@ impl<T: Trace> Wfq<T> {
         let all = &self.tree.siblings;
         let mut at = node;
         loop {
-            let first = match &self.tree.nodes[at].kind {
+            let node = &self.tree.nodes[at];
+            directions &= node.active;
+            let first = match &node.kind {
                 Kind::Group { members, .. } => all[*members].first(directions),
                 Kind::Own { classes, .. } => {
                     let class = self.next_class(cx, classes, directions);
@@ -174,7 +176,6 @@ impl<T: Trace> Wfq<T> {
                 }
             };
             at = first.expect("something below an active node waits").node;
-            directions &= self.tree.nodes[at].active;
         }
     }
 

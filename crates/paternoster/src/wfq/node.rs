@@ -258,7 +258,7 @@ impl Tree {
     /// The node to serve next of those below the root, and its tag.
     #[inline]
     pub(super) fn first(&self) -> Option<&Tag> {
-        self.siblings[self.members_of(self.root?)].first(Directions::all())
+        self.siblings[self.members_of(self.root?)].first(self.limits.open())
     }
 
     /// The classes of a group's own requests.
@@ -329,7 +329,7 @@ impl Tree {
     /// Returns when a cap lets something be served, if caps hold all that waits.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let until = self.limits.hold_until()?;
-        let nothing_else = self.nodes[self.root?].waiting.is_empty();
+        let nothing_else = !self.nodes[self.root?].waiting.intersects(self.limits.open());
         nothing_else.then_some(until)
     }
 

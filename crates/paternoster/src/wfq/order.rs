@@ -78,8 +78,21 @@ impl Tree {
             }
             at = self.compete(at, among, to, now);
         }
+        if self.limits.at_root() {
+            self.follow_root(at, now, &mut emit);
+        }
         if some_parked {
             self.note_held_of(from, &mut emit);
+        }
+    }
+
+    /// Parks the root, if `at` is that, or frees it.
+    #[cold]
+    #[inline(never)]
+    fn follow_root(&mut self, at: NodeId, now: Instant, emit: &mut impl FnMut(Change)) {
+        if self.nodes[at].among.is_none() {
+            let parked = self.park_root(at, now);
+            self.note_parked(at, parked, emit);
         }
     }
 
@@ -178,6 +191,10 @@ impl Tree {
                 at = self.put_back(at, among, served, now, &mut emit);
             }
         }
+        if self.limits.at_root() {
+            self.count_limited(at, served, now);
+            self.follow_root(at, now, &mut emit);
+        }
         if self.limits.hold_some() {
             self.note_held_of(context, &mut emit);
         }
@@ -194,17 +211,22 @@ impl Tree {
         now: Instant,
         emit: &mut impl FnMut(Change),
     ) -> NodeId {
-        if let Some(limits) = &mut self.nodes[at].limits
-            && served.charge > Units::ZERO
-        {
-            limits.count(now, served.amount, served.charge);
-        }
+        self.count_limited(at, served, now);
         let (to, parked) = self.park(at, now);
         let above = self.compete(at, among, to, now);
         if parked != Parked::AsBefore {
             self.note_parked(at, parked, emit);
         }
         above
+    }
+
+    /// Counts a request against the caps and the reservation of a node, once.
+    fn count_limited(&mut self, at: NodeId, served: &Served, now: Instant) {
+        if let Some(limits) = &mut self.nodes[at].limits
+            && served.charge > Units::ZERO
+        {
+            limits.count(now, served.amount, served.charge);
+        }
     }
 
     /// Returns the direction that a request counts as in the order of service.

@@ -13,7 +13,6 @@
 //! for a request has no runs.
 
 use super::Wfq;
-use super::directions::Directions;
 use super::dispatch::Choice;
 use super::node::NodeId;
 use super::service::Units;
@@ -49,7 +48,7 @@ impl<T: Trace> Wfq<T> {
         let Some(node) = nodes.get(context) else { return false };
         let own = node.context().own;
         // The directions that no cap above the context holds.
-        let mut open = Directions::all();
+        let mut open = self.tree.limits.open();
         let mut at = own;
         while let Some(among) = nodes[at].among {
             open &= nodes[at].active;

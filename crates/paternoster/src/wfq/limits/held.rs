@@ -70,11 +70,12 @@ impl Tree {
         let directions = self.nodes[own].waiting;
         let mut until = None;
         let mut at = own;
-        while let Some(among) = self.nodes[at].among {
-            let limits = self.nodes[at].limits.as_ref();
+        loop {
+            let node = &self.nodes[at];
+            let limits = node.limits.as_ref();
             until = until.max(limits.and_then(|limits| limits.parked_until(directions)));
+            let Some(among) = node.among else { return until };
             at = self.siblings[among].of;
         }
-        until
     }
 }

@@ -12,9 +12,12 @@
 //!
 //! A group that has used up a cap leaves the order of service of its siblings, in the direction of
 //! that cap alone, and its siblings get what it may not use. It is parked by the time at which it
-//! may go on (`parking.rs`). A request that a reservation brings forward is charged as any other: a
-//! reservation is a floor, and no extra. Where more is reserved than the device does, all others
-//! have a twentieth of it (`others.rs`).
+//! may go on (`parking.rs`). The root competes with nobody: while a cap of the root holds a
+//! direction, nothing of that direction is looked for below it.
+//!
+//! A request that a reservation brings forward is charged as any other: a reservation is a floor,
+//! and no extra. Where more is reserved than the device does, all others have a twentieth of it
+//! (`others.rs`).
 
 mod cap;
 mod held;
@@ -47,7 +50,7 @@ use reservation::{Dues, Reservation};
 use time::Moment;
 
 /// Whom caps hold, and whom reservations bring forward.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Limits {
     /// How much at once a cap allows, in time at its rate.
     burst: Nanos,
@@ -59,17 +62,41 @@ pub(super) struct Limits {
     caps: u32,
     /// Heads count by their directions, as some node has caps.
     by_direction: bool,
+    /// The root has limits.
+    at_root: bool,
+    /// The directions in which no cap of the root holds all.
+    open: Directions,
 }
 
 impl Limits {
     pub(super) fn with_burst(burst: Nanos) -> Self {
-        Self { burst, ..Self::default() }
+        Self {
+            burst,
+            parking: Parking::default(),
+            dues: Dues::default(),
+            caps: 0,
+            by_direction: false,
+            at_root: false,
+            open: Directions::all(),
+        }
     }
 
     /// Whether heads count by their directions: else all count as reads.
     #[inline]
     pub(super) fn by_direction(&self) -> bool {
         self.by_direction
+    }
+
+    /// Whether the root has limits.
+    #[inline]
+    pub(super) fn at_root(&self) -> bool {
+        self.at_root
+    }
+
+    /// The directions in which no cap of the root holds all.
+    #[inline]
+    pub(super) fn open(&self) -> Directions {
+        self.open
     }
 
     /// Whether a cap holds some node.
@@ -237,10 +264,11 @@ impl Tree {
     fn set_limits(&mut self, node: NodeId, to: &GroupLimits, now: Instant) {
         let burst = self.limits.burst;
         let node = &mut self.nodes[node];
-        let busy = node.is_active();
+        let busy = !node.waiting.is_empty();
+        self.limits.at_root |= node.among.is_none();
         let limits = node.limits.get_or_insert_default();
         limits.capped = to.has_caps();
-        limits.caps.set(to, now, burst, busy || !limits.parked().is_empty());
+        limits.caps.set(to, now, burst, busy);
         limits.reservation.set(to);
     }
 
@@ -282,6 +310,14 @@ impl Tree {
         }
     }
 
+    /// Parks the root, which has limits, or frees it.
+    pub(super) fn park_root(&mut self, root: NodeId, now: Instant) -> Parked {
+        let waiting = self.nodes[root].waiting;
+        let (open, parked) = self.park_limited(root, waiting, now);
+        self.limits.open = Directions::all() - (waiting - open);
+        parked
+    }
+
     /// Puts a node where it is due now, if it is active and has a reservation.
     pub(super) fn relist(&mut self, node: NodeId) {
         let is_active = self.nodes[node].is_active();
@@ -316,7 +352,7 @@ impl Tree {
 
     /// Returns in which directions no cap, of the node or above it, holds what waits below it.
     fn reachable(&self, node: NodeId) -> Directions {
-        let mut directions = Directions::all();
+        let mut directions = self.limits.open();
         let mut at = node;
         while let Some(among) = self.nodes[at].among {
             directions &= self.nodes[at].active;
@@ -336,7 +372,9 @@ impl Tree {
             counts.2 += u32::from(limits.capped);
             let waiting = node.waiting;
             assert!(waiting.contains(limits.parked()), "who is parked has something waiting");
-            assert_eq!(node.active, waiting - limits.parked(), "it is active else");
+            let is_root = node.among.is_none();
+            let is_active = node.active == waiting - limits.parked();
+            assert!(is_root || is_active, "it is active else");
             let listed = limits.reservation.due().filter(|_| node.is_active());
             assert_eq!(limits.due, listed, "who is active is listed where it is due");
         }

@@ -78,6 +78,19 @@ pub(crate) fn assert_near(got: u64, expected: u64, percent: u64, whose: &str) {
     assert!(off * 100 <= expected * percent, "{whose}: {got} for {expected}");
 }
 
+/// Groups share by weight what a cap of the root leaves them; the other direction goes on.
+#[test]
+fn cap_of_the_root_holds_all_groups_together() {
+    let tasks = [("A", 100), ("B", 300), ("C", 100)];
+    let mut run = busy(&tasks, &[(ROOT, reads_capped_at(20_000))]);
+    run.issues("C", Stream::writes(8).stride(16).from(30_000_000).depth(1));
+    run.until(ms(150));
+    // Its burst is over by then, as above.
+    for (task, expected) in [("A", 5_000), ("B", 15_000), ("C", 180_000)] {
+        assert_near(rate(&run, task, ms(100), ms(50)), expected, 2, task);
+    }
+}
+
 /// Scenario 16: 16 channels of 80 µs serve 200 000 a second; what A may not have the others share.
 #[test]
 fn others_get_what_a_cap_keeps_from_one() {

@@ -13,6 +13,10 @@ use crate::rig::{ms, us};
 
 /// Groups p{a, b}, q{c}, d by their parents; p has own requests too.
 const PARENTS: [Option<usize>; 6] = [None, Some(0), Some(0), None, Some(3), None];
+/// The root, behind them; it takes caps alone.
+const ROOT: usize = PARENTS.len();
+/// Those of the nine limits that are no caps.
+const NO_CAPS: [usize; 3] = [4, 5, 8];
 /// The groups of the tasks.
 const TASKS: [usize; 5] = [1, 2, 4, 5, 0];
 /// The least burst, which is what a cap is exceeded by.
@@ -34,7 +38,7 @@ enum Happening {
     Complete,
     /// The newest is handed back.
     Requeue,
-    /// One of the four caps and two reservations of a group, or its latency target, is set or
+    /// One of the caps and two reservations of a group, or its latency target, is set or
     /// removed.
     Limit(Limit),
     /// A depth, another burst in milliseconds, or how long a run is.
@@ -55,11 +59,9 @@ struct Limit {
 
 fn limit() -> impl Strategy<Value = Limit> {
     let value = prop_oneof![Just(0), 1..100u64, 100..100_000_000u64];
-    (0..PARENTS.len(), 0..9usize, value).prop_map(|(group, which, value)| Limit {
-        group,
-        which,
-        value,
-    })
+    let is_there = |&(group, which): &_| group != ROOT || !NO_CAPS.contains(&which);
+    let which = (0..=ROOT, 0..9usize).prop_filter("the root has it", is_there);
+    (which, value).prop_map(|((group, which), value)| Limit { group, which, value })
 }
 
 /// None, or runs that are as long as they may be: what a device does in that time is many requests.
@@ -128,6 +130,7 @@ impl Run {
             let parent = parent.map_or(elevator.groups().root(), |parent| groups[parent]);
             groups.push(elevator.add_group(now, parent, Weight::default()));
         }
+        groups.push(elevator.groups().root());
         let tasks = TASKS.map(|at| elevator.add_io_context(now, IoPrio::default(), groups[at]));
         Self {
             elevator,
@@ -278,6 +281,9 @@ fn assert_capped(amounts: &[(Instant, u64)], per_s: u64) {
 }
 
 fn within(mut group: usize, ancestor: usize) -> bool {
+    if ancestor == ROOT {
+        return true;
+    }
     while group != ancestor {
         match PARENTS[group] {
             Some(parent) => group = parent,
