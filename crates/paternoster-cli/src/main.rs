@@ -20,7 +20,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Ctl(ctl::Args),
     Top(ctl::top::Args),
     Completions(completions::Args),
@@ -31,7 +31,7 @@ impl Command {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Demo(args) => demo::run(&args),
-            Self::Serve(args) => serve::run(args),
+            Self::Serve(args) => serve::run(*args),
             Self::Ctl(args) => ctl::run(&args),
             Self::Top(args) => ctl::top::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),

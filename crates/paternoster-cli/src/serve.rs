@@ -117,12 +117,12 @@ struct DiskArgs {
 
     #[arg(
         long,
-        value_name = "N",
+        value_name = "N|learned",
         conflicts_with = "config",
         allow_negative_numbers = true,
         help = help("depth")
     )]
-    depth: Option<i64>,
+    depth: Option<String>,
 
     #[arg(long, value_name = "WAY", conflicts_with = "config", help = help("cache"))]
     cache: Option<String>,
@@ -244,7 +244,7 @@ impl DiskArgs {
             disk: self.disk.unwrap_or_default(),
             scheduler: self.scheduler,
             set: self.set,
-            depth: self.depth,
+            depth: self.depth.clone(),
             cache: self.cache,
             exports: self.exports,
             unix: self.unix,

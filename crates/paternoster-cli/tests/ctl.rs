@@ -39,19 +39,19 @@ impl Control for OneDisk {
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
-        let tunables = [("quantum".to_owned(), 8)].into();
-        let (disk, scheduler) = ("disk0".to_owned(), "cfq".to_owned());
+        let keys: [(&str, serde_json::Value); 6] = [
+            ("scheduler", "cfq".into()),
+            ("scheduler_auto", true.into()),
+            ("hierarchy", "flat".into()),
+            ("depth", 3.into()),
+            ("poll", "hybrid".into()),
+            ("io_poll_delay", (-1).into()),
+        ];
         Ok(SettingsAnswer::new(vec![SettingsInForce {
-            disk,
-            scheduler,
-            scheduler_auto: true,
-            hierarchy: Some("flat".to_owned()),
-            depth: 3,
-            depth_learned: false,
-            plug: Some(true),
-            poll: "hybrid".to_owned(),
-            hybrid: [("io_poll_delay".to_owned(), -1)].into(),
-            tunables,
+            disk: "disk0".to_owned(),
+            settings: keys.into_iter().collect(),
+            tunables: [("quantum".to_owned(), 8)].into(),
+            at_start: [("plug", "on".into())].into_iter().collect(),
         }]))
     }
 

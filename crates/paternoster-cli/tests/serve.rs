@@ -55,7 +55,7 @@ fn bad_values_are_exit_status_1_with_their_place() {
         (&["--disk", "none.img", "--export", "e"], "paternoster: --disk: disk file \"none.img\""),
         (
             &["--disk", "d.img", "--export", "e", "--depth", "-1"],
-            "paternoster: --depth: depth = -1: 1 to 1024 requests is allowed",
+            "paternoster: --depth: depth = -1: 1 to 1024 requests, or \"learned\" under wfq, is ",
         ),
     ] {
         let output = serve(dir.path(), args);
@@ -72,7 +72,7 @@ fn every_mistake_is_a_line() {
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
     let expected = "\
 paternoster: c.toml:1: tcp = 1: a text in quotes is allowed
-paternoster: c.toml:4: depth = 0: 1 to 1024 requests is allowed
+paternoster: c.toml:4: depth = 0: 1 to 1024 requests, or \"learned\" under wfq, is allowed
 paternoster: c.toml:6: there is no disk \"x\"; there are: \"d\"
 ";
     for args in [&["c.toml"][..], &["--check", "c.toml"]] {
@@ -93,7 +93,7 @@ fn wrong_usage_is_exit_status_2() {
         &["c.toml", "--disk", "d.img", "--export", "e"],
         &["c.toml", "--scheduler", "none"],
         &["c.toml", "--tcp", "127.0.0.1:0"],
-        &["--disk", "d.img", "--export", "e", "--depth", "many"],
+        &["--disk", "d.img", "--export", "e", "--threads", "many"],
     ] {
         let output = serve(dir.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
@@ -108,7 +108,7 @@ fn schema_of_the_file_is_printed_without_a_file() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let keys = &schema["properties"]["disks"]["additionalProperties"]["properties"];
-    assert_eq!(keys["depth"]["maximum"], 1024);
+    assert_eq!(keys["depth"]["anyOf"][0]["maximum"], 1024);
     let both = serve(dir.path(), &["--schema", "c.toml"]);
     assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
 }

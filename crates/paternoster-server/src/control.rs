@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
-use paternoster::{SchedulerKind, Weights};
+use paternoster::{SchedulerKind, Weight, Weights};
+use serde_json::Value;
 
-use crate::config::Config;
+use crate::config::{Config, ROOT};
 use crate::ctl::{
     Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
     GroupQuestion, NewGroup, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
-    StatError, TraceError, TraceQuestion, UnknownDisk,
+    SettingsInForce, StatError, TraceError, TraceQuestion, UnknownDisk,
 };
 use crate::following::Following;
 use crate::messages::{GroupSettings, OwnerHandle};
@@ -39,7 +40,7 @@ type Written = BTreeMap<String, Weights>;
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub(crate) name: String,
-    /// The paths of the groups that have an export here or below them.
+    /// The paths of the groups that have an export here or below them, the root first.
     pub(crate) groups: Vec<String>,
     pub(crate) owner: OwnerHandle,
 }
@@ -50,15 +51,17 @@ impl ControlHandle {
         let disks = config.disks.iter().zip(owners).enumerate();
         let disks = disks.map(|(index, (disk, owner))| Disk {
             name: disk.name.clone(),
-            groups: config
-                .groups_on(index)
-                .into_iter()
-                .map(|group| config.groups[group].path.clone())
-                .collect(),
+            groups: {
+                let groups = config.groups_on(index).into_iter();
+                let paths = groups.map(|group| config.groups[group].path.clone());
+                std::iter::once(ROOT.to_owned()).chain(paths).collect()
+            },
             owner: owner.clone(),
         });
         let disks = disks.collect();
         let written = config.groups.iter().map(|group| (group.path.clone(), group.weights()));
+        // The root has no weight that could be set.
+        let written = written.chain([(ROOT.to_owned(), Weights::from(Weight::ROOT))]);
         let written = Arc::new(Mutex::new(written.collect()));
         Self { config: Arc::new(config.clone()), file: None, disks, written }
     }
@@ -220,10 +223,12 @@ fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
     let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
     for (disk, answer) in asked {
         let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
-        let scheduler = answer.recv_timeout(PATIENCE).map_err(late)?.scheduler;
+        let SettingsInForce { settings, .. } = answer.recv_timeout(PATIENCE).map_err(late)?;
+        let scheduler = settings.get("scheduler").and_then(Value::as_str).unwrap_or_default();
         let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
         if !kind.has_group_limits() {
-            return Err(GroupError::NoLimits { disk: disk.name.clone(), scheduler });
+            let (disk, scheduler) = (disk.name.clone(), scheduler.to_owned());
+            return Err(GroupError::NoLimits { disk, scheduler });
         }
     }
     Ok(())

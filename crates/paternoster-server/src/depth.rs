@@ -9,11 +9,10 @@
 //! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is
 //! learned; the server sets it by the disk's `depth`, and does not show it beside that.
 
-use paternoster::{Elevator, SchedulerKind, TunableError, TunableInfo};
+use paternoster::{SchedulerKind, TunableError, TunableInfo};
 use serde_json::Value;
 
 use crate::config::DEPTH_MAX;
-use crate::connections::Scheduler;
 
 /// The tunable of wfq.
 pub(crate) const TUNABLE: &str = "depth";
@@ -21,9 +20,9 @@ pub(crate) const TUNABLE: &str = "depth";
 /// What is written and shown in place of a depth that is learned.
 pub(crate) const LEARNED: &str = "learned";
 
-/// A depth as it is in force, or is to be.
+/// A depth as it is written, in force, or to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub enum Depth {
     /// So many requests.
     Fixed(u32),
     /// As many as wfq learns.
@@ -31,20 +30,18 @@ pub(crate) enum Depth {
 }
 
 impl Depth {
-    /// Returns what is in force.
-    pub(crate) fn in_force(elevator: &Elevator<Scheduler>) -> Self {
-        match elevator.tunable(TUNABLE) {
-            Ok(0) => Self::Learned,
-            _ => Self::Fixed(elevator.device().queue_depth),
+    /// Returns what follows from what is written. `busy` is how many keep the back end busy.
+    pub(crate) fn in_force(scheduler: SchedulerKind, written: Option<Self>, busy: u32) -> Self {
+        match written {
+            Some(Self::Fixed(depth)) => Self::Fixed(depth),
+            _ if learns(scheduler) => Self::Learned,
+            _ => Self::Fixed(busy),
         }
     }
 
-    /// Returns what follows from the configuration. `busy` is how many keep the back end busy.
-    pub(crate) fn configured(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> Self {
-        match configured {
-            None if learns(scheduler) => Self::Learned,
-            _ => Self::Fixed(bound(scheduler, configured, busy)),
-        }
+    /// Returns the elevator's bound.
+    pub(crate) fn bound(self) -> u32 {
+        self.fixed().unwrap_or(DEPTH_MAX)
     }
 
     /// Returns the number, if it is not learned.
@@ -93,19 +90,13 @@ pub(crate) fn other_tunable(
     }
 }
 
-/// Returns the elevator's bound. `busy` is how many keep the back end busy.
-pub(crate) fn bound(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> u32 {
-    let unless_configured = if learns(scheduler) { DEPTH_MAX } else { busy };
-    configured.unwrap_or(unless_configured)
-}
-
-/// Returns the tunables with that of the depth, if the scheduler has one and a depth is configured.
+/// Returns the tunables with that of the depth, if the scheduler has one and a depth is written.
 pub(crate) fn with_tunable(
     scheduler: SchedulerKind,
-    configured: Option<u32>,
+    written: Option<Depth>,
     tunables: &[(String, i64)],
 ) -> Vec<(String, i64)> {
-    let depth = configured.filter(|_| learns(scheduler));
+    let depth = written.and_then(Depth::fixed).filter(|_| learns(scheduler));
     let depth = depth.map(|depth| (TUNABLE.to_owned(), i64::from(depth)));
     tunables.iter().cloned().chain(depth).collect()
 }
@@ -120,12 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wfq_has_the_configured_depth_alone_and_learns_it_otherwise() {
-        assert_eq!(bound(SchedulerKind::Wfq, None, 16), 1024);
-        assert_eq!(bound(SchedulerKind::Cfq, None, 16), 16);
-        assert_eq!(bound(SchedulerKind::Cfq, Some(3), 16), 3);
+    fn wfq_has_the_written_depth_alone_and_learns_it_otherwise() {
+        let (learned, three) = (Some(Depth::Learned), Some(Depth::Fixed(3)));
+        let bound = |kind, written| Depth::in_force(kind, written, 16).bound();
+        let [wfq, cfq] = [SchedulerKind::Wfq, SchedulerKind::Cfq];
+        assert_eq!([None, learned, three].map(|written| bound(wfq, written)), [1024, 1024, 3]);
+        assert_eq!([None, learned, three].map(|written| bound(cfq, written)), [16, 16, 3]);
         let set = [("cost".to_owned(), 1)];
-        let with = |kind| with_tunable(kind, Some(3), &set).len();
-        assert_eq!((with(SchedulerKind::Wfq), with(SchedulerKind::Cfq)), (2, 1));
+        let with = |kind, written| with_tunable(kind, written, &set).len();
+        assert_eq!((with(wfq, three), with(wfq, learned), with(cfq, three)), (2, 1, 1));
     }
 }

@@ -10,7 +10,7 @@ use paternoster_nbd::Session;
 use crate::admission::Admitted;
 use crate::config::{AtStop, DiskConfig};
 use crate::ctl::{
-    Change, GroupError, GroupInForce, NewGroup, NewSettings, SettingError, SettingsInForce,
+    Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
 };
 use crate::peer::Peer;
 use crate::recording::{Paths, Recorded};
@@ -36,7 +36,7 @@ pub(crate) enum Message {
     Stat(Detail, mpsc::Sender<DiskStat>),
     SetGroup(GroupSettings, mpsc::Sender<Result<GroupInForce, GroupError>>),
     Settings(mpsc::Sender<SettingsInForce>),
-    ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
+    ChangeSettings(Settings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
     BeginRecording(Weak<()>, mpsc::Sender<Option<Paths>>),
     TakeRecorded(TimedEvents, mpsc::Sender<Recorded>),
     EndRecording,
@@ -118,7 +118,7 @@ impl OwnerHandle {
     /// owner has stopped.
     pub(crate) fn change_settings(
         &self,
-        new: NewSettings,
+        new: Settings,
     ) -> mpsc::Receiver<Result<SettingsInForce, SettingError>> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::ChangeSettings(new, sender));

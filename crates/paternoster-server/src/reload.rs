@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use paternoster::Weights;
+use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::config::{Config, GroupConfig, needs_restart};
+use crate::config::{Config, GroupConfig, ROOT, needs_restart};
 use crate::control::{Disk, PATIENCE};
 use crate::ctl::{Change, ReloadError};
 use crate::messages::{FileDisk, FileGroup};
@@ -89,6 +89,10 @@ impl<'a> Reload<'a> {
 fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
     let index = file.disks.iter().position(|known| known.name == disk.name)?;
     let groups = disk.groups.iter().filter_map(|path| {
+        if path == ROOT {
+            let (weights, on_device) = (Weights::from(Weight::ROOT), DeviceWeights::default());
+            return Some(FileGroup { path: path.clone(), weights, on_device, limits: file.root });
+        }
         let group = file.groups.iter().find(|group| group.path == *path)?;
         let on_device = group.device_weights.get(&index).copied().unwrap_or_default();
         let (weights, limits) = (group.weights(), group.keys.limits);

@@ -29,7 +29,7 @@ use crate::clients::Export;
 use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, nbd};
 use crate::control::ControlHandle;
-use crate::depth;
+use crate::depth::Depth;
 use crate::export_table::{ExportTable, Flushes};
 use crate::messages::OwnerHandle;
 use crate::rings;
@@ -198,6 +198,7 @@ fn populate(
     let place = |group| groups.binary_search(&group).expect("groups above are collected too");
 
     let root = elevator.groups().root();
+    elevator.set_group_limits(Instant::START, root, config.root);
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
         let configured = &config.groups[group];
@@ -234,7 +235,8 @@ fn start_owner(
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
-    let depth = depth::bound(disk.scheduler.kind(), disk.keys.depth, capabilities.depth);
+    let kind = disk.scheduler.kind();
+    let depth = Depth::in_force(kind, disk.keys.depth, capabilities.depth).bound();
     let device = if disk.keys.rotational.unwrap_or(capabilities.rotational) {
         Device::disk(depth)
     } else {
@@ -247,12 +249,7 @@ fn start_owner(
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, &capabilities);
     let label = DiskLabel {
-        name: disk.name.clone(),
-        backend: disk.backend.kind(),
-        auto: disk.scheduler.is_auto(),
-        poll: disk.keys.polling,
-        plug: disk.keys.plug,
-        modelled_ops: disk.backend.modelled_ops(),
+        config: disk.clone(),
         devices: devices_of(disk),
         shares: sharing_devices(&config.disks).remove(&index),
     };

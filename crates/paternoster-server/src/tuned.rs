@@ -11,7 +11,6 @@ use paternoster_disk::is_in_memory;
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
-use crate::depth;
 use crate::recording::Sink;
 
 /// Makes the disk's elevator. `device` is as its back end says.
@@ -25,9 +24,7 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
     let sink = Sink::new(TimeAccounts::new(request_time(&disk.backend)));
     let scheduler = Scheduler::new(disk.scheduler.kind(), sink);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
-    for (name, value) in
-        depth::with_tunable(disk.scheduler.kind(), disk.keys.depth, &disk.tunables())
-    {
+    for (name, value) in disk.tunables_to_set() {
         elevator.set_tunable(Instant::START, &name, value)?;
     }
     if let Some(hierarchy) = disk.keys.hierarchy {

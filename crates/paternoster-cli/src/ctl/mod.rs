@@ -206,9 +206,9 @@ enum Question {
     ///
     /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Lines of a group
     /// on several disks begin with the disk. NAME of a disk may also be `use_hierarchy`, `io_poll`
-    /// or `plug`, which the list leaves out. `scheduler` is the one in force; `scheduler_auto=1`,
-    /// which is only shown, says that auto chose it. docs/schedulers.md has the unit, the range and
-    /// the default of each tunable.
+    /// or a key that needs a restart, such as `plug`; the list leaves these out. `scheduler` is the
+    /// one in force; `scheduler_auto=1`, which is only shown, says that auto chose it.
+    /// docs/schedulers.md has the unit, the range and the default of each tunable.
     Get {
         /// Name of the disk, or path of the group, which begins with a /
         #[arg(value_name = "DISK|/GROUP")]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Hierarchy, SchedulerKind};
-use paternoster_server::ctl::{DiskChange, NewSettings, SettingsAnswer, SettingsInForce};
+use paternoster_server::ctl::{DiskChange, SettingsAnswer, SettingsInForce};
 use serde_json::Value;
 
 /// The change that `NAME=VALUE` arguments ask for.
@@ -13,8 +13,7 @@ pub(super) fn change(disk: &str, settings: &[String]) -> Result<DiskChange> {
         let (name, value) = split(setting, "scheduler=bfq or slice_idle=4")?;
         Ok((name.to_owned(), number_or_text(value)))
     });
-    let set = NewSettings(settings.collect::<Result<_>>()?);
-    Ok(DiskChange { disk: disk.to_owned(), set })
+    Ok(DiskChange { disk: disk.to_owned(), set: settings.collect::<Result<_>>()? })
 }
 
 /// Name and value of a `NAME=VALUE`.
@@ -55,10 +54,12 @@ pub(super) fn show_one(settings: &SettingsInForce, name: &str) -> Result<String>
         return Ok(format!("{value}\n"));
     }
     let known: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-    if let (Some(hierarchy), "use_hierarchy") = (&settings.hierarchy, name) {
+    if let (Some(hierarchy), "use_hierarchy") = (settings.settings.get("hierarchy"), name) {
+        let hierarchy = shown(hierarchy);
         bail!("hierarchy={hierarchy} is neither use_hierarchy=0 (flat) nor 1 (entities)");
     }
-    let SettingsInForce { disk, scheduler, .. } = settings;
+    let SettingsInForce { disk, .. } = settings;
+    let scheduler = scheduler(settings);
     bail!("disk {disk:?} has no {name:?} under {scheduler}; it has: {}", known.join(", "));
 }
 
@@ -77,34 +78,43 @@ fn io_poll(poll: &str) -> u8 {
     u8::from(poll != "interrupt")
 }
 
-/// What is read by names of sysfs, or of the file, that `ctl set` does not take or that say the
-/// same as another one.
+/// What is read by names of sysfs that say the same as another one, and the keys that `ctl set`
+/// does not take.
 fn aliases(settings: &SettingsInForce) -> Vec<(&str, String)> {
-    let SettingsInForce { hierarchy, poll, plug, .. } = settings;
-    let used = hierarchy.as_deref().and_then(use_hierarchy);
+    let text = |name| settings.settings.get(name).and_then(Value::as_str);
+    let used = text("hierarchy").and_then(use_hierarchy);
     let used = used.map(|used| ("use_hierarchy", used.to_string()));
-    let plug = plug.map(|plug| ("plug", if plug { "on" } else { "off" }.to_owned()));
-    let io_poll = ("io_poll", io_poll(poll).to_string());
-    used.into_iter().chain(plug).chain([io_poll]).collect()
+    let io_poll = text("poll").map(|poll| ("io_poll", io_poll(poll).to_string()));
+    let at_start = settings.at_start.0.iter().map(|(name, value)| (name.as_str(), shown(value)));
+    used.into_iter().chain(io_poll).chain(at_start).collect()
 }
 
-/// Names and values, as `ctl set` takes them.
+/// Names and values, as `ctl set` takes them; also that `auto` has chosen the scheduler.
 fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
-    let SettingsInForce { scheduler, scheduler_auto, hierarchy, tunables, .. } = settings;
-    let depth = if settings.depth_learned { "learned" } else { &settings.depth.to_string() };
-    let auto = scheduler_auto.then(|| ("scheduler_auto", "1".to_owned()));
-    let hierarchy = hierarchy.iter().map(|hierarchy| ("hierarchy", hierarchy.clone()));
-    let kind = scheduler.parse::<SchedulerKind>();
-    let shown = |name: &str, value: i64| match kind.as_ref().map(|kind| kind.tunable(name)) {
+    let kind = scheduler(settings).parse::<SchedulerKind>();
+    let tunable = |name: &str, value: i64| match kind.as_ref().map(|kind| kind.tunable(name)) {
         Ok(Ok(info)) => info.shown(value).into_owned(),
         // A server of another version may have other ones.
         _ => value.to_string(),
     };
-    let hybrid = settings.hybrid.iter().map(|(name, value)| (name.as_str(), value.to_string()));
-    let tunables = tunables.iter().map(|(name, value)| (name.as_str(), shown(name, *value)));
-    let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
-    let whole = [("depth", depth.to_owned()), ("poll", settings.poll.clone())];
-    first.chain(whole).chain(hybrid).chain(tunables).collect()
+    let keys = settings.settings.0.iter().filter(|(_, value)| *value != Value::Bool(false));
+    let keys = keys.map(|(name, value)| (name.as_str(), shown(value)));
+    let tunables = settings.tunables.iter();
+    keys.chain(tunables.map(|(name, value)| (name.as_str(), tunable(name, *value)))).collect()
+}
+
+/// The scheduler in force.
+fn scheduler(settings: &SettingsInForce) -> &str {
+    settings.settings.get("scheduler").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A value as `ctl set` takes it; a flag as in sysfs.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(flag) => u8::from(*flag).to_string(),
+        value => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -112,15 +122,18 @@ mod tests {
     use super::*;
 
     fn settings(hierarchy: &str, poll: &str) -> SettingsInForce {
+        let settings: [(&str, Value); 5] = [
+            ("scheduler", "cfq".into()),
+            ("scheduler_auto", false.into()),
+            ("hierarchy", hierarchy.into()),
+            ("depth", 32.into()),
+            ("poll", poll.into()),
+        ];
         SettingsInForce {
             disk: "d".to_owned(),
-            scheduler: "cfq".to_owned(),
-            hierarchy: Some(hierarchy.to_owned()),
-            depth: 32,
-            plug: Some(true),
-            poll: poll.to_owned(),
+            settings: settings.into_iter().collect(),
             tunables: [("slice_idle".to_owned(), 8)].into(),
-            ..SettingsInForce::default()
+            at_start: [("plug", Value::from("on"))].into_iter().collect(),
         }
     }
 

@@ -73,7 +73,8 @@ fn notes(disk: &DiskStat) -> Vec<String> {
     if !disk.weights_apply {
         notes.push(format!("weights have no effect under {}", disk.scheduler));
     }
-    let limited = disk.groups.iter().filter(|group| !group.limits.is_empty());
+    let groups = std::iter::once(&disk.root).chain(&disk.groups);
+    let limited = groups.filter(|group| !group.limits.is_empty());
     notes.extend(limited.map(|group| limits(disk, group)));
     notes
 }

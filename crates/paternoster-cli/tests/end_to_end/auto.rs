@@ -84,7 +84,10 @@ fn depth_is_fixed_and_learned_again_and_what_get_says_is_what_set_takes() {
     assert!(stat(&served)["disks"][0]["learned_depth"].is_null());
     assert_eq!(depth(&["scheduler=bfq"]), "1024\n", "it was set");
     let refused = ctl(&served, &["set", "d", "depth=learned"]).expect_err("bfq learns none");
-    assert!(refused.contains("depth = \"learned\": 1 to 1024 requests is allowed"), "{refused}");
+    assert!(
+        refused.contains("depth = \"learned\": bfq learns none; 1 to 1024 requests is allowed"),
+        "{refused}"
+    );
     assert_eq!(depth(&["scheduler=auto"]), "1024\n", "likewise");
     let dry = ctl(&served, &["reload", "--dry-run"]).expect("a valid file");
     assert!(dry.contains("disk \"d\": depth 1024 -> \"learned\""), "{dry}");
@@ -100,11 +103,11 @@ fn setting_that_the_scheduler_of_auto_does_not_have_is_refused_and_nothing_is_do
     let served = serve("scheduler = \"cfq\"");
     for (setting, said) in [
         ("slice_idle=4", "\"slice_idle\" cannot be set under wfq; what can be set is: scheduler, "),
-        ("hierarchy=flat", "hierarchy: wfq has no hierarchy to choose; cfq has: "),
+        ("hierarchy=flat", "wfq has no hierarchy to choose; cfq has: "),
     ] {
         let refused = ctl(&served, &["set", "d", "scheduler=auto", setting]).expect_err(setting);
         assert!(refused.contains(said), "{refused}");
-        let why = "; scheduler=auto: wfq, as the disk does not rotate";
+        let why = "takes this one (auto: wfq, as the disk does not rotate)";
         assert!(refused.trim_end().ends_with(why), "{refused}");
     }
     let refused = ctl(&served, &["set", "d", "scheduler_auto=1"]).expect_err("it is only shown");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use paternoster::{Hierarchy, SchedulerKind};
 use paternoster_server::ctl::{
-    DiskChange, GroupChange, NewSettings, change_settings, fetch_stat, set_group,
+    DiskChange, GroupChange, Settings, change_settings, fetch_stat, set_group,
 };
 use paternoster_server::stat::{Detail, DiskStat};
 use serde_json::Value;
@@ -69,7 +69,7 @@ fn settings_are_shown_changed_and_refused() {
         (&["depth=9", "slice_idle=-1"], "slice_idle = -1: 0 to "),
         (&["depth=9", "scheduler=deadline"], "scheduler = \"deadline\": \"auto\", \"none\", "),
         (&["depth=9", "depth=9"], "depth is set twice"),
-        (&["depth=0"], "depth = 0: 1 to 1024 requests is allowed"),
+        (&["depth=0"], "depth = 0: 1 to 1024 requests, or \"learned\" under wfq, is allowed"),
         (&["depth"], "\"depth\": NAME=VALUE is allowed"),
     ] {
         let refused = ctl(&served, &[&["set", "d"], settings].concat()).expect_err("refused");
@@ -122,7 +122,7 @@ fn way_to_wait_changes_while_clients_are_served() {
         assert!(most[0].contains(&grown[0]) && most[1].contains(&grown[1]), "{set:?}: {grown:?}");
     }
     let refused = ctl(&served, &["set", "d", "io_poll_delay=50"]).expect_err("not hybrid");
-    assert!(refused.contains("it is allowed with poll=hybrid"), "{refused}");
+    assert!(refused.contains("it is allowed with poll = \"hybrid\""), "{refused}");
     served.end();
 }
 
@@ -135,7 +135,7 @@ fn value_with_words_is_set_by_its_word_or_its_number_and_shown_by_the_word() {
     ctl(&served, &["set", "d", "cost=3"]).expect("allowed");
     assert_eq!(ctl(&served, &["get", "d", "cost"]).as_deref(), Ok("fixed\n"));
     let refused = ctl(&served, &["set", "d", "cost=lern"]).expect_err("it is no word");
-    assert!(refused.contains("cost = \"lern\": learn, requests, bytes, fixed"), "{refused}");
+    assert!(refused.contains("cost = \"lern\": one of learn, requests, bytes, fixed"), "{refused}");
     served.end();
 }
 
@@ -153,6 +153,18 @@ fn limits_are_set_shown_and_put_back_by_the_file() {
     let shown = ctl(&served, &["stat"]).expect("it answers");
     assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB\n"), "{shown}");
     assert_eq!(ctl(&served, &["get", "/a", "wbps"]).as_deref(), Ok("1048576\n"));
+    let said = ctl(&served, &["limit", "/", "bps=90M"]);
+    assert_eq!(said.as_deref(), Ok("disk d: / has bps 90 MiB\n"));
+    let shown = ctl(&served, &["stat"]).expect("it answers");
+    assert!(shown.contains("\n  /: bps 90 MiB"), "{shown}");
+    let lines = "riops=max\nwiops=max\nrbps=max\nwbps=max\niops=max\nbps=94371840\n";
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&ctl(&served, &["get", "/"]).expect("it answers")), sorted(lines));
+    ctl(&served, &["limit", "/", "bps=max"]).expect("allowed");
     let shown = ctl(&served, &["set", "/a", "weight=7", "latency_target=2ms"]).expect("allowed");
     for line in ["weight=7\n", "latency_target=2ms\n", "riops=max\n", "min_iops=9\n"] {
         assert!(shown.contains(line), "no {line}: {shown}");
@@ -184,7 +196,10 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
     }
     for (what, said) in [
         (&["/a", "use_hierarchy=1"][..], "a group has no \"use_hierarchy\"; what can be set is: "),
-        (&["/", "use_hierarchy=1"], "there is no group \"/\"; there are: \"/a\""),
+        (
+            &["/", "use_hierarchy=1"],
+            "a group has no \"use_hierarchy\"; what can be set is: riops, ",
+        ),
         (&["d", "use_hierarchy=2"], "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
         (&["d", "use_hierarchy=flat"], "use_hierarchy = \"flat\": 0 (flat) or 1 (entities) is"),
         (&["d", "use_hierarchy="], "use_hierarchy = \"\": 0 (flat) or 1 (entities) is allowed"),
@@ -192,7 +207,7 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
             &["d", "hierarchy=1"],
             "hierarchy = 1: \"leaf-weight\", \"flat\" or \"entities\" is allowed",
         ),
-        (&["d", "scheduler=bfq", "use_hierarchy=1"], "use_hierarchy: bfq has no hierarchy to"),
+        (&["d", "scheduler=bfq", "use_hierarchy=1"], "bfq has no hierarchy to choose; cfq"),
     ] {
         let refused = ctl(&served, &[&["set"], what].concat()).expect_err("refused");
         assert!(refused.contains(said), "{what:?}: {refused}");
@@ -200,7 +215,7 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
     assert_eq!(ctl(&served, &["get", "d", "hierarchy"]), Ok("leaf-weight\n".to_owned()));
     ctl(&served, &["set", "d", "scheduler=kyber"]).expect("allowed");
     let refused = ctl(&served, &["set", "d", "use_hierarchy=1"]).expect_err("Kyber has none");
-    assert!(refused.contains("use_hierarchy: kyber has no hierarchy to choose; cfq"), "{refused}");
+    assert!(refused.contains("kyber has no hierarchy to choose; cfq"), "{refused}");
     served.end();
 }
 
@@ -278,9 +293,10 @@ fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
         let value = random.i64(tunable.default / 2..=tunable.default.saturating_mul(2));
         set.push((tunable.name.to_owned(), value.clamp(tunable.min, tunable.max).into()));
     }
-    let change = DiskChange { disk: "d".to_owned(), set: NewSettings(set) };
+    let change = DiskChange { disk: "d".to_owned(), set: Settings(set) };
     let answer = change_settings(&path, &change).expect("allowed");
-    assert_eq!(answer.disks[0].scheduler, kind.name());
+    let scheduler = answer.disks[0].settings.get("scheduler");
+    assert_eq!(scheduler, Some(&kind.name().into()));
     let weight = GroupChange::one("/a", "weight", random.u32(1..=1000));
     set_group(&path, &weight).expect("allowed");
 }

@@ -137,7 +137,11 @@ fn configuration_is_refused_with_file_and_line() {
     let dir = dir_with_disk();
     let disk = "[disks.d]\npath = \"disk.img\"\n";
     let cases = [
-        ("depth = 0\n[exports.e]\ndisk = \"d\"\n", 3, "1 to 1024 requests is allowed"),
+        (
+            "depth = 0\n[exports.e]\ndisk = \"d\"\n",
+            3,
+            "1 to 1024 requests, or \"learned\" under wfq, is allowed",
+        ),
         (
             "tunables = { quantum = -1 }\nscheduler = \"cfq\"\n[exports.e]\ndisk = \"d\"\n",
             3,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::keys::kinds::Kind as _;
 use super::keys::{Keys, Mode};
-use super::{Config, DiskConfig, Listen, ListenAddress};
+use super::{Config, Listen, ListenAddress};
 use crate::ctl::Change;
 
 /// Returns what differs, in the order of the served configuration.
@@ -33,7 +33,7 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     found.names("disks", &names(served), &names(file));
     for disk in &served.disks {
         if let Some(new) = file.disks.iter().find(|new| new.name == disk.name) {
-            found.compare(&format!("disk {:?}", disk.name), self::disk(disk), self::disk(new));
+            found.compare(&format!("disk {:?}", disk.name), disk.at_start(), new.at_start());
         }
     }
 
@@ -87,12 +87,6 @@ fn whole(config: &Config) -> impl Iterator<Item = (&'static str, Value)> {
     let ctl = config.ctl.as_deref().map_or("none".to_owned(), |path| path.display().to_string());
     let keys = values(&config.keys).filter(|(key, _)| !TOLD_ELSEWHERE.contains(key));
     keys.map(move |(key, value)| (key, if key == "ctl" { ctl.clone().into() } else { value }))
-}
-
-fn disk(disk: &DiskConfig) -> impl Iterator<Item = (&'static str, Value)> {
-    let kind = disk.backend.kind();
-    let keys = values(&disk.keys);
-    keys.map(move |(key, value)| (key, if key == "backend" { kind.into() } else { value }))
 }
 
 /// What was found to differ.

@@ -15,6 +15,7 @@ use super::keys::{At, BackendKind, DiskKeys, ExportKeys, Keys as _, Object, Sche
 use super::mistakes::Mistakes;
 use super::scheduler::SchedulerChoice;
 use super::{listen, machine, nbd, polling};
+use crate::depth::{self, Depth};
 
 /// One disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,24 +177,8 @@ fn check_disk(
     let Behind { backend, size, block, file, rotational } =
         check_backend(draft, beside, is_written, mistakes);
     let rotational = keys.rotational.or(rotational).filter(|_| !states.rotational.is_wrong());
-    let scheduler = match (keys.scheduler, rotational) {
-        (SchedulerWord::Named(kind), _) => Some(SchedulerChoice::Named(kind)),
-        // It is for `auto` to choose, and what the disk is may be unknown.
-        (SchedulerWord::Auto, known) => {
-            known.map(|rotational| SchedulerChoice::Auto { rotational })
-        }
-    };
-    let scheduler = scheduler.filter(|_| !states.scheduler.is_wrong());
-    if let (Some(scheduler), Some(_)) = (scheduler, keys.hierarchy)
-        && let Err(error) = scheduler.kind().check_hierarchy()
-    {
-        let problem = scheduler.explain(Problem::NoHierarchy(error));
-        mistakes.note(states.hierarchy.refuse(problem));
-    }
-    polling::check(draft, mistakes);
-    if let Some(scheduler) = scheduler {
-        scheduler.check_tunables(&keys.tunables, mistakes);
-    }
+    let scheduler = choice(draft, rotational);
+    check_live(draft, scheduler, mistakes);
     if size == Some(0) {
         let place = states.size.place().unwrap_or(&name.place);
         mistakes.add(place, Problem::EmptyDisk { disk: name.value.clone() });
@@ -209,6 +194,42 @@ fn check_disk(
     });
     let name = name.value.clone();
     Checked { name, config, size: size.filter(|&size| size > 0), block, file }
+}
+
+/// What orders the requests of a disk, as far as that is known.
+pub(super) fn choice(
+    draft: &Object<DiskKeys>,
+    rotational: Option<bool>,
+) -> Option<SchedulerChoice> {
+    let scheduler = match (draft.keys.scheduler, rotational) {
+        (SchedulerWord::Named(kind), _) => Some(SchedulerChoice::Named(kind)),
+        // It is for `auto` to choose, and what the disk is may be unknown.
+        (SchedulerWord::Auto, known) => {
+            known.map(|rotational| SchedulerChoice::Auto { rotational })
+        }
+    };
+    scheduler.filter(|_| !draft.states.scheduler.is_wrong())
+}
+
+/// Notes what is wrong with the keys that may change, beside one another and under the scheduler
+/// if that is known.
+pub(super) fn check_live(
+    draft: &Object<DiskKeys>,
+    scheduler: Option<SchedulerChoice>,
+    mistakes: &mut Mistakes,
+) {
+    polling::check(draft, mistakes);
+    let (Some(scheduler), Object { keys, states, .. }) = (scheduler, draft) else { return };
+    let kind = scheduler.kind();
+    if let (Some(_), Err(error)) = (keys.hierarchy, kind.check_hierarchy()) {
+        let problem = scheduler.explain(Problem::NoHierarchy(error));
+        mistakes.note(states.hierarchy.refuse(problem));
+    }
+    if keys.depth == Some(Depth::Learned) && !depth::learns(kind) {
+        let problem = scheduler.explain(Problem::LearnsNoDepth { scheduler: kind });
+        mistakes.note(states.depth.refuse(problem));
+    }
+    scheduler.check_tunables(&keys.tunables, mistakes);
 }
 
 /// What stands behind a disk, as far as that can be known.
@@ -367,7 +388,7 @@ impl OfKind<'_> {
     fn refuse_others(self, mistakes: &mut Mistakes) {
         let Self { draft, kind: backend } = self;
         for key in DiskKeys::KEYS {
-            if key.of.is_some_and(|kinds| kinds.split(' ').all(|kind| kind != backend)) {
+            if !key.is_of(backend) {
                 let (disk, key) = (draft.name.value.clone(), key.name);
                 mistakes.note(draft.state(key).refuse(Problem::UnusedKey { disk, key, backend }));
             }

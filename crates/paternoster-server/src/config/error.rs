@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paternoster::{NoHierarchy, ParseIoPrioError, TunableError};
+use paternoster::{NoHierarchy, ParseIoPrioError, SchedulerKind, TunableError};
 use paternoster_disk::NbdUriError;
 use paternoster_model::DeviceError;
 use thiserror::Error;
 
-use super::keys::BackendKind;
 use super::keys::kinds::Words;
+use super::keys::{BackendKind, DEPTH_MAX, caps};
 use super::scheduler::AUTO;
 use crate::borders::InsideBlock;
 
@@ -232,9 +232,21 @@ pub enum Problem {
     /// The tunable of a scheduler that a disk's depth sets.
     #[error("depth is no tunable here: the disk's own depth = N, or --depth N, is allowed")]
     DepthAsTunable,
-    /// A tunable given twice.
+    /// A setting given twice.
     #[error("{name} is set twice; once is allowed")]
-    TunableTwice { name: String },
+    SetTwice { name: String },
+    /// A depth that the scheduler cannot learn.
+    #[error("depth = \"learned\": {scheduler} learns none; 1 to {DEPTH_MAX} requests is allowed")]
+    LearnsNoDepth { scheduler: SchedulerKind },
+    /// A name that cannot be set under the scheduler, by a request.
+    #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
+    NotSettable { name: String, scheduler: SchedulerKind, known: String },
+    /// A key that is read at the start, in a request.
+    #[error("{key} is set in the file, below the disk, and changes with a restart")]
+    NeedsRestart { key: &'static str },
+    /// Linux's name for whether completions are polled for, in a request.
+    #[error("io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1")]
+    IoPoll,
 
     /// No export at all.
     #[error("there is no export; an [exports.NAME] table is needed")]
@@ -277,6 +289,12 @@ pub enum Problem {
          \"/org/db\""
     )]
     BadGroup { path: String },
+    /// A key of the root that is no cap.
+    #[error(
+        "{key} of group \"/\", beside which there is nobody: caps are allowed, which are {}",
+        caps()
+    )]
+    NotOfRoot { key: &'static str },
     /// A group below too many others.
     #[error("group {path:?} has {levels} names; 1 to {max} are allowed")]
     GroupTooDeep { path: String, levels: usize, max: usize },

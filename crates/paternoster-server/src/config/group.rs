@@ -16,17 +16,21 @@
 //! export is in or below is refused: the name is misspelt there or at the export, which would then
 //! silently run at weight 100.
 //!
+//! The root is no tenant. `[groups."/"]` has caps alone, for all that use a disk.
+//!
 //! `weight_device` and `leaf_weight_device` are other weights on the disks that they name, as in
 //! version 1 of Linux's I/O cgroups. A disk on which the group is not is refused as well.
 
 use std::collections::BTreeMap;
 
-use paternoster::{DeviceWeights, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Weights};
 
 use super::disk::Checked;
 use super::draft::{Draft, NAME_MAX, check_name};
 use super::error::{Mistake, Problem};
-use super::keys::{At, ExportKeys, GroupKeys, Key, Keys as _, Object, ServerKeys, State};
+use super::keys::{
+    At, ExportKeys, GroupKeys, Key, Keys as _, Object, ROOT, ServerKeys, State, kind_of,
+};
 use super::mistakes::Mistakes;
 
 /// The most names of a path. Each level costs every decision a step, and CFQ has parts of a disk
@@ -117,7 +121,7 @@ pub(super) fn check(
 ) -> Option<Vec<GroupConfig>> {
     let mut paths = Vec::new();
     let mut are_all = true;
-    for group in &draft.groups {
+    for group in draft.groups.iter().filter(|group| group.name.value != ROOT) {
         if mistakes.note(check_path(&group.name)).is_some() {
             add(&mut paths, &group.name.value);
         } else {
@@ -155,6 +159,23 @@ pub(super) fn check(
     are_all.then_some(groups)
 }
 
+/// The caps of the root, if it is written.
+pub(super) fn check_root(
+    draft: &Draft,
+    members: &Members,
+    disks: &[Checked],
+    mistakes: &mut Mistakes,
+) -> GroupLimits {
+    let Some(written) = draft.groups.iter().find(|group| group.name.value == ROOT) else {
+        return GroupLimits::NONE;
+    };
+    for key in GroupKeys::KEYS.iter().filter(|key| !key.is_of(kind_of(ROOT))) {
+        mistakes.note(written.state(key.name).refuse(Problem::NotOfRoot { key: key.name }));
+    }
+    OfGroup { written, draft, members, disks }.check_limits(mistakes);
+    written.keys.limits
+}
+
 /// Adds a path behind all that is below its parent, which is added before. Where it is.
 fn add(paths: &mut Vec<String>, path: &str) -> usize {
     if let Some(known) = paths.iter().position(|known| known == path) {
@@ -176,7 +197,7 @@ fn parent_of(path: &str) -> Option<&str> {
 }
 
 fn is_below(path: &str, group: &str) -> bool {
-    path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+    group == ROOT || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// What is set of a group: by itself, by the export whose own it is, and by the server.
@@ -243,8 +264,10 @@ impl OfGroup<'_> {
         let Some((disk, scheduler)) = without.next() else { return };
         let (written, none) = (&self.written.keys, GroupKeys::default());
         let is_set = |key: &&Key<GroupKeys>| (key.show)(written) != (key.show)(&none);
-        for key in GroupKeys::part("limits").filter(is_set) {
-            let (key, group) = (key.name, self.written.name.value.clone());
+        let group = &self.written.name.value;
+        let limits = GroupKeys::part("limits").filter(|key| key.is_of(kind_of(group)));
+        for key in limits.filter(is_set) {
+            let (key, group) = (key.name, group.clone());
             let (disk, name) = (disk.clone(), scheduler.kind().name());
             let problem = Problem::NoLimits { key, group, disk, scheduler: name };
             mistakes.note(self.written.state(key).refuse(scheduler.explain(problem)));

@@ -14,6 +14,8 @@
 //!                               keys/: a row each key        with machine.rs and nbd.rs
 //! ```
 //!
+//! What of a disk may change while it is served, `live.rs` changes by the same checks.
+//!
 //! A new key is a row in a table of `keys/`, and what makes use of it. What keys mean beside one
 //! another is checked in the file of their object.
 //!
@@ -30,6 +32,7 @@ mod export;
 mod group;
 mod keys;
 mod listen;
+mod live;
 mod machine;
 mod mistakes;
 mod nbd;
@@ -43,8 +46,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use paternoster::Weight;
+use paternoster::{GroupLimits, Weight};
 
+pub use crate::depth::Depth;
 pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
 pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
@@ -56,10 +60,9 @@ pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
     SchedulerWord, ServerKeys,
 };
-pub(crate) use keys::{DEPTH_MAX, Key, Keys, limits_in_numbers};
+pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, caps, kind_of, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
 pub use options::Options;
-pub(crate) use polling::of_hybrid;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};
 pub use scheduler::SchedulerChoice;
@@ -82,6 +85,8 @@ pub struct Config {
     /// The groups: those written, then those that exports name or make, each behind its parent and
     /// at once followed by those below it. An export is in each or below it.
     pub groups: Vec<GroupConfig>,
+    /// The caps of the root, `/`, which hold for all that use a disk, on each disk.
+    pub root: GroupLimits,
     /// The exports, in the order in which they were written; at least one.
     pub exports: Vec<ExportConfig>,
     /// What is set of the server.
@@ -237,6 +242,7 @@ impl Draft {
         export::check_names(&self.exports, &mut mistakes);
         let members = Members::of(self, &mut mistakes);
         let groups = group::check(self, &members, &disks, &mut mistakes);
+        let root = group::check_root(self, &members, &disks, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
         let disks: Option<_> = disks.into_iter().map(|checked| checked.config).collect();
         let keys = self.server.keys.clone();
@@ -247,6 +253,7 @@ impl Draft {
             ctl,
             disks,
             groups,
+            root,
             exports,
             keys,
         });

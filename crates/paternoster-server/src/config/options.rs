@@ -17,8 +17,8 @@ pub struct Options {
     pub scheduler: Option<String>,
     /// `--set`, each `TUNABLE=VALUE`.
     pub set: Vec<String>,
-    /// `--depth`, in requests.
-    pub depth: Option<i64>,
+    /// `--depth`, in requests, or `learned`.
+    pub depth: Option<String>,
     /// `--cache`: `direct` or `page`.
     pub cache: Option<String>,
     /// `--export`, each `NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]`.
@@ -46,9 +46,12 @@ impl Options {
         let mut disk = Object::<DiskKeys>::new(at("--disk", DISK.to_owned()));
         let text = |text: &Option<String>| text.clone().map(Form::Text);
         let number = |number: Option<i64>| number.map(Form::Whole);
+        let either = |text: &Option<String>| {
+            text.clone().map(|text| text.parse().map_or(Form::Text(text), Form::Whole))
+        };
         for (option, key, form) in [
             ("--scheduler", "scheduler", text(&self.scheduler)),
-            ("--depth", "depth", number(self.depth)),
+            ("--depth", "depth", either(&self.depth)),
             ("--cache", "cache", text(&self.cache)),
         ] {
             set(&mut disk, option, key, form, mistakes);

@@ -14,7 +14,7 @@
 use paternoster::SchedulerKind;
 
 use super::error::{Mistake, Problem};
-use super::keys::At;
+use super::keys::{At, SchedulerWord};
 use super::mistakes::Mistakes;
 use crate::depth;
 
@@ -48,6 +48,14 @@ impl SchedulerChoice {
         matches!(self, Self::Auto { .. })
     }
 
+    /// Returns what is written for it.
+    pub(super) const fn word(self) -> SchedulerWord {
+        match self {
+            Self::Named(kind) => SchedulerWord::Named(kind),
+            Self::Auto { .. } => SchedulerWord::Auto,
+        }
+    }
+
     /// Says why it is this one, if `auto` has chosen it.
     pub fn because(self) -> Option<String> {
         match self {
@@ -75,7 +83,7 @@ impl SchedulerChoice {
             let is_twice = written[..index].iter().any(|(other, _)| other == name);
             let checked = self.check_tunable(name, value);
             if is_twice && checked.is_ok() {
-                mistakes.add(&name.place, Problem::TunableTwice { name: name.value.clone() });
+                mistakes.add(&name.place, Problem::SetTwice { name: name.value.clone() });
             }
             mistakes.note(checked);
         }

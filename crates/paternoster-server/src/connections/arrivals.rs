@@ -22,7 +22,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 use super::{Connections, DiskLabel, Tenant};
 use crate::admission::Admission;
 use crate::clients::{Clients, Export};
-use crate::config::{AtStop, Config, PollMode};
+use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
@@ -107,16 +107,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         io_prio: IoPrio::default(),
         tenant: index,
     });
-    let label = DiskLabel {
-        name: "d".to_owned(),
-        backend: "memory",
-        auto: false,
-        poll: PollMode::Interrupt.into(),
-        plug: true,
-        modelled_ops: None,
-        devices: None,
-        shares: None,
-    };
+    let label = DiskLabel::in_memory(kind);
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());

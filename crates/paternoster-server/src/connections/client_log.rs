@@ -30,7 +30,7 @@ impl Connections {
         let tenant = &self.tenants[export.tenant];
         let on_disk: u32 = self.tenants.iter().map(|tenant| tenant.connections).sum();
         tracing::info!(
-            disk = self.label.name,
+            disk = self.label.config.name,
             export = export.name,
             peer = peer.to_string(),
             why = why.map(|why| why.to_string()),

@@ -47,8 +47,8 @@ impl Connections {
     pub(super) fn report_faults(&mut self, owner: &mut DiskOwner) {
         for notice in owner.take_notices() {
             match notice {
-                Notice::Info(text) => tracing::info!(disk = self.label.name, "{text}"),
-                Notice::Warning(text) => tracing::warn!(disk = self.label.name, "{text}"),
+                Notice::Info(text) => tracing::info!(disk = self.label.config.name, "{text}"),
+                Notice::Warning(text) => tracing::warn!(disk = self.label.config.name, "{text}"),
             }
         }
         let faults = owner.take_faults();
@@ -61,7 +61,7 @@ impl Connections {
             && !std::mem::replace(&mut self.faults.not_durable, true)
         {
             tracing::error!(
-                disk = self.label.name,
+                disk = self.label.config.name,
                 "a sync has failed: every FLUSH and every FUA command gets EIO until the server \
                  restarts"
             );
@@ -69,7 +69,7 @@ impl Connections {
         if self.faults.begin_look(owner.now()) || !faults.is_empty() {
             let damage = owner.backend().damage();
             if let Some(damage) = damage.filter(|_| damage != self.faults.damage) {
-                tracing::error!(disk = self.label.name, "{damage}");
+                tracing::error!(disk = self.label.config.name, "{damage}");
             }
             self.faults.damage = damage;
         }
@@ -82,7 +82,7 @@ impl Connections {
             Some(self.exports[client.export].name.as_str())
         });
         tracing::error!(
-            disk = self.label.name,
+            disk = self.label.config.name,
             export,
             offset = piece.map(|piece| piece.offset),
             bytes = piece.map(|piece| piece.len),

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner};
 use crate::clients::Clients;
-use crate::config::{AtStop, PollMode};
+use crate::config::AtStop;
 use crate::messages::OwnerHandle;
 use crate::recording::Sink;
 
@@ -72,16 +72,7 @@ impl Faulty {
         );
         let backend = Box::new(FaultyDevice { sync, done: None });
         let engine = Engine::new(elevator, &backend.capabilities());
-        let label = DiskLabel {
-            name: "d".to_owned(),
-            backend: "faulty",
-            auto: false,
-            poll: PollMode::Interrupt.into(),
-            plug: true,
-            modelled_ops: None,
-            devices: None,
-            shares: None,
-        };
+        let label = DiskLabel::in_memory(SchedulerKind::None);
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

@@ -1,6 +1,9 @@
 //! What is set of a group while it is served: weights, caps, reservations and latency targets.
 
+use paternoster::GroupId;
+
 use super::{Connections, DiskOwner};
+use crate::config::ROOT;
 use crate::ctl::{GroupError, GroupInForce};
 use crate::messages::GroupSettings;
 
@@ -13,8 +16,8 @@ impl Connections {
         new: &GroupSettings,
     ) -> Option<Result<GroupInForce, GroupError>> {
         let GroupSettings { group, settings } = new;
-        let disk = &self.label.name;
-        let id = self.tenants.iter().find(|tenant| tenant.path == *group)?.group;
+        let disk = &self.label.config.name;
+        let id = self.group_of(owner, group)?;
         let kind = owner.engine().elevator().scheduler().kind();
         if !kind.has_group_limits() && settings.limits_something() {
             let (disk, scheduler) = (disk.clone(), kind.name().to_owned());
@@ -34,7 +37,15 @@ impl Connections {
                 elevator.set_group_limits(now, id, limits);
             }
         });
-        let group = &owner.engine().elevator().groups()[id];
-        Some(Ok(GroupInForce::of(group, disk, kind.has_weights())))
+        let in_force = &owner.engine().elevator().groups()[id];
+        Some(Ok(GroupInForce::of(group, in_force, disk, kind.has_weights())))
+    }
+
+    /// The group of that path.
+    pub(super) fn group_of(&self, owner: &DiskOwner, path: &str) -> Option<GroupId> {
+        if path == ROOT {
+            return Some(owner.engine().elevator().groups().root());
+        }
+        self.tenants.iter().find(|tenant| tenant.path == path).map(|tenant| tenant.group)
     }
 }

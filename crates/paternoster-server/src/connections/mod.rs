@@ -35,6 +35,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
+#[cfg(test)]
+use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, GroupId, Instant};
 use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
 
@@ -47,7 +49,9 @@ use self::shutdown::{Patience, ShuttingDown};
 use self::targets::UnmetTargets;
 pub(crate) use self::transport::{Transport, nbd};
 use crate::clients::{Export, Gone};
-use crate::config::Polling;
+use crate::config::DiskConfig;
+#[cfg(test)]
+use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
 use crate::recording::Sink;
@@ -75,24 +79,26 @@ impl Tenant {
     }
 }
 
-/// The part of a disk's configuration that its statistics report, and that the back end and the
-/// elevator do not know.
+/// What is known of a disk that the back end and the elevator do not know.
 #[derive(Debug)]
 pub(crate) struct DiskLabel {
-    pub(crate) name: String,
-    pub(crate) backend: &'static str,
-    /// Whether `auto` has chosen the scheduler in force.
-    pub(crate) auto: bool,
-    /// How its thread waits.
-    pub(crate) poll: Polling,
-    /// Whether its connection threads plug.
-    pub(crate) plug: bool,
-    /// The ops a second that a modelled disk does at most, in reads of 4 KiB.
-    pub(crate) modelled_ops: Option<u64>,
+    /// Its configuration, with all that may change as it is in force.
+    pub(crate) config: DiskConfig,
     /// The devices that its file is on; none of another back end, and empty if unknown.
     pub(crate) devices: Option<BTreeSet<String>>,
     /// That other disks are on the same device, as a sentence.
     pub(crate) shares: Option<String>,
+}
+
+#[cfg(test)]
+impl DiskLabel {
+    /// That of a disk in memory.
+    fn in_memory(scheduler: SchedulerKind) -> Self {
+        let keys = DiskKeys { polling: PollMode::Interrupt.into(), ..DiskKeys::default() };
+        let (name, backend) = ("d".to_owned(), BackendConfig::Memory { size: 1 });
+        let config = DiskConfig { name, keys, backend, scheduler: scheduler.into() };
+        Self { config, devices: None, shares: None }
+    }
 }
 
 /// All that is asked of a disk's owner from outside.
@@ -130,7 +136,7 @@ impl Connections {
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
-            greatest_rate: GreatestRate::new(label.modelled_ops),
+            greatest_rate: GreatestRate::new(label.config.backend.modelled_ops()),
             unmet_targets: UnmetTargets::default(),
             label,
         }
@@ -234,7 +240,7 @@ impl Front<Scheduler> for Connections {
         let (transport, mut site) = self.transport(owner);
         transport.round_over(&mut site);
         for sentence in self.greatest_rate.measure(owner.now(), owner.engine().elevator()) {
-            tracing::warn!(disk = self.label.name, "{sentence}");
+            tracing::warn!(disk = self.label.config.name, "{sentence}");
         }
         self.report_targets(owner);
         self.report_faults(owner);

@@ -1,36 +1,28 @@
-//! What is set of the disk, and changes of it while clients are served.
+//! What is set of the disk, and changes of it while clients are served: those of a request, and the
+//! whole of what the file says when it is read again.
 
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
-use paternoster::{Administration, Instant, SchedulerKind};
+use paternoster::{Administration, Elevator, Instant, SchedulerKind};
+use serde_json::Value;
 
 use super::{Connections, DiskOwner, Scheduler};
-use crate::config::{DiskKeys, PollMode, Polling, of_hybrid};
-use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
+use crate::announce::has_finer;
+use crate::config::DiskConfig;
+use crate::ctl::{Change, SettingError, Settings, SettingsInForce};
 use crate::depth::{self, Depth};
+use crate::recording::Sink;
 
 impl Connections {
     /// Returns what is in force.
     pub(super) fn settings(&self, owner: &DiskOwner) -> SettingsInForce {
-        let elevator = owner.engine().elevator();
-        let scheduler = elevator.scheduler();
-        let value = |name| elevator.tunable(name).expect("a scheduler has its own tunables");
-        let tunables = scheduler.tunables().iter();
+        let config = &self.label.config;
         SettingsInForce {
-            disk: self.label.name.clone(),
-            scheduler: scheduler.name().to_owned(),
-            scheduler_auto: self.label.auto,
-            hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
-            depth: elevator.device().queue_depth,
-            depth_learned: Depth::in_force(elevator) == Depth::Learned,
-            plug: Some(self.label.plug),
-            poll: self.label.poll.poll.name().to_owned(),
-            hybrid: hybrid_in_force(self.label.poll),
-            tunables: tunables
-                .filter(|info| info.name != depth::TUNABLE)
-                .map(|info| (info.name.to_owned(), value(info.name)))
-                .collect(),
+            disk: config.name.clone(),
+            settings: config.in_force(busy(owner)).into_iter().collect(),
+            tunables: shown_tunables(owner.engine().elevator()),
+            at_start: config.at_start().filter(|(_, value)| !value.is_null()).collect(),
         }
     }
 
@@ -38,85 +30,127 @@ impl Connections {
     pub(super) fn change_settings(
         &mut self,
         owner: &mut DiskOwner,
-        new: &NewSettings,
+        set: &Settings,
     ) -> Result<SettingsInForce, SettingError> {
-        let rotational = owner.engine().elevator().device().rotational;
-        let current = owner.engine().elevator().scheduler().kind();
-        let checked = new.check(current, rotational, self.label.poll)?;
-        apply(owner, &checked);
-        if let Some(polling) = checked.polling {
-            self.set_polling(owner, polling);
+        if set.0.is_empty() {
+            return Err(SettingError::Nothing);
         }
-        self.label.auto = checked.auto.unwrap_or(self.label.auto);
-        let names = new.0.iter().map(|(name, value)| format!("{name}={value}"));
+        let rotational = owner.engine().elevator().device().rotational;
+        let wanted = self.label.config.with(set, rotational).map_err(SettingError::Refused)?;
+        self.apply_settings(owner, &wanted);
+        let names = set.0.iter().map(|(name, value)| format!("{name}={value}"));
         let names: Vec<_> = names.collect();
-        tracing::info!(
-            disk = self.label.name,
-            set = names.join(" "),
-            "settings of a disk have changed"
-        );
+        let disk = &self.label.config.name;
+        tracing::info!(disk, set = names.join(" "), "settings of a disk have changed");
         Ok(self.settings(owner))
     }
 
-    pub(super) fn set_polling(&mut self, owner: &mut DiskOwner, polling: Polling) {
-        owner.set_polling(polling.policy());
-        self.label.poll = polling;
+    /// Returns what is in force otherwise than in `wanted`.
+    pub(super) fn changed_settings(&self, owner: &DiskOwner, wanted: &DiskConfig) -> Vec<Change> {
+        let place = format!("disk {:?}", wanted.name);
+        let mut changes = Vec::new();
+        let mut note = |what: &str, from: Value, to: Value| {
+            if from != to {
+                let (place, what) = (place.clone(), what.to_owned());
+                changes.push(Change { place, what, from, to });
+            }
+        };
+        let config = &self.label.config;
+        let kind = wanted.scheduler.kind();
+        let switches = config.scheduler.kind() != kind;
+        let old: BTreeMap<_, _> = config.in_force(busy(owner)).into_iter().collect();
+        for (name, to) in wanted.in_force(busy(owner)) {
+            // What the file does not set comes with a new scheduler.
+            if name != "hierarchy" || !switches || wanted.keys.hierarchy.is_some() {
+                note(name, old.get(name).cloned().unwrap_or_default(), to);
+            }
+        }
+        let elevator = owner.engine().elevator();
+        let (old, new) = (tunables(elevator), tunables(&as_wanted(elevator, wanted)));
+        for (name, to) in new {
+            let is_shown = !switches || is_written(wanted, name);
+            let is_shown = is_shown && name != depth::TUNABLE;
+            if is_shown && !has_finer(kind.tunables(), name) {
+                let value = |value: i64| value_of(kind, name, value);
+                note(name, old.get(name).copied().map(value).into(), value(to));
+            }
+        }
+        changes
+    }
+
+    /// Has all that may change be as in `wanted`.
+    pub(super) fn apply_settings(&mut self, owner: &mut DiskOwner, wanted: &DiskConfig) {
+        let kind = wanted.scheduler.kind();
+        let depth = Depth::in_force(kind, wanted.keys.depth, busy(owner));
+        let set = wanted.tunables_to_set();
+        owner.administer(|elevator, now| {
+            // First, for a new scheduler to get these at once.
+            if elevator.tunables_set() != set {
+                elevator.reset_tunables(now, &set);
+            }
+            if elevator.scheduler().kind() != kind {
+                switch(elevator, now, kind);
+            }
+            if elevator.hierarchy().is_some_and(|in_force| in_force != wanted.hierarchy()) {
+                elevator.set_hierarchy(now, wanted.hierarchy()).expect("it has one");
+            }
+            if elevator.device().queue_depth != depth.bound() {
+                elevator.set_depth(depth.bound());
+            }
+        });
+        if self.label.config.keys.polling != wanted.keys.polling {
+            owner.set_polling(wanted.keys.polling.policy());
+        }
+        self.label.config.take_live(wanted);
     }
 }
 
-/// The tunables of `hybrid`, if it is that.
-fn hybrid_in_force(polling: Polling) -> BTreeMap<String, i64> {
-    let keys = DiskKeys { polling, ..DiskKeys::default() };
-    let of_hybrid = of_hybrid().filter(|_| polling.poll == PollMode::Hybrid);
-    let values =
-        of_hybrid.filter_map(|key| Some((key.name.to_owned(), (key.show)(&keys).as_i64()?)));
-    values.collect()
+/// How many requests keep the back end busy.
+fn busy(owner: &DiskOwner) -> u32 {
+    owner.backend().capabilities().depth
 }
 
 /// Switches to another scheduler, which goes on with the accounts and the recording of the one
 /// before.
-pub(super) fn switch(
-    elevator: &mut Administration<'_, Scheduler>,
-    now: Instant,
-    kind: SchedulerKind,
-) {
+fn switch(elevator: &mut Administration<'_, Scheduler>, now: Instant, kind: SchedulerKind) {
     let sink = std::mem::take(elevator.trace());
     elevator.switch(now, Scheduler::new(kind, sink));
 }
 
-fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
-    let depth = depth_to_set(owner, checked);
-    owner.administer(|elevator, now| {
-        if let Some(kind) = checked.scheduler {
-            switch(elevator, now, kind);
-        }
-        if let Some(hierarchy) = checked.hierarchy {
-            elevator.set_hierarchy(now, hierarchy).expect("it was checked");
-        }
-        if let Some((bound, fixed)) = depth {
-            elevator.set_depth(bound);
-            if elevator.tunable(depth::TUNABLE).is_ok() {
-                let fixed = fixed.map_or(0, i64::from);
-                elevator.set_tunable(now, depth::TUNABLE, fixed).expect("any depth is allowed");
-            }
-        }
-        for &(name, value) in &checked.tunables {
-            elevator.set_tunable(now, name, value).expect("it was checked");
-        }
-    });
+/// All tunables of the scheduler and their values.
+fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
+    let value = |name| elevator.tunable(name).expect("a scheduler has its own tunables");
+    elevator.scheduler().tunables().iter().map(|info| (info.name, value(info.name))).collect()
 }
 
-/// Returns the elevator's bound and the depth that is fixed, if one of them changes. Another
-/// scheduler gets the depth that was set before it; one that is as the back end says was not set.
-fn depth_to_set(owner: &DiskOwner, checked: &CheckedSettings) -> Option<(u32, Option<u32>)> {
-    let elevator = owner.engine().elevator();
-    let busy = owner.backend().capabilities().depth;
-    let before = elevator.scheduler().kind();
-    let in_force = Depth::in_force(elevator);
-    let is_default = in_force == Depth::configured(before, None, busy);
-    let was_set = in_force.fixed().filter(|_| !is_default);
-    let kind = checked.scheduler.unwrap_or(before);
-    let fixed = checked.depth.map_or(was_set, Depth::fixed);
-    let changes = checked.depth.is_some() || checked.scheduler.is_some();
-    changes.then(|| (depth::bound(kind, fixed, busy), fixed))
+/// Those without the one that the disk's depth sets.
+pub(super) fn shown_tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<String, i64> {
+    let shown = tunables(elevator).into_iter().filter(|(name, _)| *name != depth::TUNABLE);
+    shown.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A value of a tunable, as a word where it has words.
+fn value_of(scheduler: SchedulerKind, name: &str, value: i64) -> Value {
+    match scheduler.tunable(name) {
+        Ok(info) if !info.words.is_empty() => info.shown(value).into(),
+        _ => value.into(),
+    }
+}
+
+/// An elevator of its own with the scheduler and the tunables that are wanted for the disk.
+fn as_wanted(elevator: &Elevator<Scheduler>, wanted: &DiskConfig) -> Elevator<Scheduler> {
+    let scheduler = Scheduler::new(wanted.scheduler.kind(), Sink::default());
+    let (device, now) = (*elevator.device(), Instant::START);
+    let mut made = match elevator.medium() {
+        Some(medium) => Elevator::fitted(scheduler, device, medium, now),
+        None => Elevator::new(scheduler, device, now),
+    };
+    made.reset_tunables(now, &wanted.tunables_to_set());
+    made
+}
+
+/// Returns whether the tunable is set, by either name.
+fn is_written(wanted: &DiskConfig, name: &str) -> bool {
+    let coarse = name.strip_suffix("_us").unwrap_or(name);
+    wanted.tunables().iter().any(|(written, _)| written == name || written == coarse)
 }

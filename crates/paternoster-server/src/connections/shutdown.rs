@@ -96,7 +96,7 @@ impl Connections {
         let now = owner.now();
         if ending.gives_up <= now {
             let stuck = stuck(owner);
-            tracing::error!(disk = self.label.name, "the shutdown gives up: {stuck}");
+            tracing::error!(disk = self.label.config.name, "the shutdown gives up: {stuck}");
             ending.failure = Some(format!("the shutdown gave up: {stuck}"));
             return ControlFlow::Break(());
         }

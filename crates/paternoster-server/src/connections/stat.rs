@@ -6,11 +6,11 @@ use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
 use paternoster_disk::Granules;
 
+use super::settings::shown_tunables;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce;
 use crate::config::limits_in_numbers;
-use crate::ctl::SettingsInForce;
-use crate::depth::Depth;
+use crate::depth;
 use crate::stat::{
     CacheStat, Detail, DiskStat, FarStat, GroupStat, Internals, LearnedDepth, ModelledStat,
     PollStat, QueueFormatter, QueueStat, TimeStat, WeightsStat, blkio_files,
@@ -36,11 +36,10 @@ impl Connections {
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
-        let SettingsInForce { disk, scheduler, scheduler_auto, hierarchy, depth, tunables, .. } =
-            self.settings(owner);
+        let config = &self.label.config;
         DiskStat {
-            name: disk,
-            backend: self.label.backend.to_owned(),
+            name: config.name.clone(),
+            backend: config.backend.kind().to_owned(),
             engine: owner.io_engine().name().to_owned(),
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: at.since_start().as_nanos(),
@@ -52,10 +51,10 @@ impl Connections {
             }),
             devices: self.label.devices.clone(),
             discard_granularity_bytes: owner.backend().capabilities().granules.map(Granules::bytes),
-            scheduler,
-            scheduler_auto,
-            hierarchy,
-            depth,
+            scheduler: elevator.scheduler().name().to_owned(),
+            scheduler_auto: config.scheduler.is_auto(),
+            hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
+            depth: elevator.device().queue_depth,
             learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
@@ -66,7 +65,7 @@ impl Connections {
             weights_apply: elevator.scheduler().kind().has_weights(),
             limits_apply: elevator.scheduler().kind().has_group_limits(),
             warnings: self.warnings(owner),
-            tunables,
+            tunables: shown_tunables(elevator),
             internals: internals.numbers,
             far: owner.backend().far().map(FarStat::of),
             modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
@@ -78,14 +77,14 @@ impl Connections {
             }),
             waits: owner.waits(),
             poll: PollStat::of(
-                self.label.poll,
+                config.keys.polling,
                 &owner.wait_stats(),
                 owner.done(),
                 owner.cpu_time().as_nanos(),
             ),
             threads: self.transport.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
-            root: root_stat(elevator),
+            root: root_stat(elevator, now),
             groups: self.group_stats(owner, now, &accounts),
             queues: match detail {
                 Detail::Groups => None,
@@ -182,25 +181,30 @@ impl Connections {
     }
 }
 
-/// What the root group's files have, as far as they are shown.
-fn root_stat(elevator: &Elevator<Scheduler>) -> GroupStat {
+/// What the root group's files have, as far as they are shown, and its caps.
+fn root_stat(elevator: &Elevator<Scheduler>, now: Instant) -> GroupStat {
     let root = elevator.groups().root();
     let group = &elevator.groups()[root];
-    GroupStat {
+    let mut stat = GroupStat {
         path: "/".to_owned(),
         weight: group.weight().value(),
         leaf_weight: group.leaf_weight().value(),
         weights: WeightsStat::of(group),
+        limits: limits_in_numbers(group.limits()),
         blkio: blkio_files(&elevator.blkio(root)),
         blkio_recursive: blkio_files(&elevator.blkio_recursive(root)),
         ..GroupStat::default()
+    };
+    if let Some(share) = elevator.scheduler().own_stats(now, root).share {
+        stat.count_share(share, now);
     }
+    stat
 }
 
 /// The depth that the scheduler has learned; none where it is set, or learns none.
 fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
     let elevator = owner.engine().elevator();
-    let is_learned = Depth::in_force(elevator) == Depth::Learned;
+    let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
     let busy = owner.backend().capabilities().depth;
     let now = now.since_start().as_nanos();
     is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()

@@ -28,7 +28,7 @@ use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenant, nbd};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::{AtStop, Config, PollMode};
+use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
@@ -119,16 +119,7 @@ impl Disk {
             tenant: index % 2,
         };
         let exports = (0..CLIENTS).map(export).collect();
-        let label = DiskLabel {
-            name: "d".to_owned(),
-            backend: "memory",
-            auto: false,
-            poll: PollMode::Interrupt.into(),
-            plug: true,
-            modelled_ops: None,
-            devices: None,
-            shares: None,
-        };
+        let label = DiskLabel::in_memory(kind);
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

@@ -55,7 +55,7 @@ impl Connections {
         self.unmet_targets.asked = Some(now);
         for GivenUp { tenant, target, sentence } in self.given_up(owner) {
             if self.unmet_targets.note(now, tenant, target) {
-                tracing::warn!(disk = self.label.name, "{sentence}");
+                tracing::warn!(disk = self.label.config.name, "{sentence}");
             }
         }
     }

@@ -25,9 +25,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::answer::{OnDisks, Status};
-use super::settings::NewSettings;
+use super::settings::Settings;
 use super::trace::UnknownDisk;
-use crate::config::{GroupKeys, Key, Keys as _, limits_in_numbers};
+use crate::config::{GroupKeys, Key, Keys as _, caps, kind_of, limits_in_numbers};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct GroupChange {
 
 /// Reads the names and values of an object, each name once.
 fn each_once<'de, D: Deserializer<'de>>(object: D) -> Result<BTreeMap<String, Value>, D::Error> {
-    let NewSettings(settings) = NewSettings::deserialize(object)?;
+    let Settings(settings) = Settings::deserialize(object)?;
     let mut set = BTreeMap::new();
     for (name, value) in settings {
         if set.contains_key(&name) {
@@ -87,12 +87,16 @@ impl GroupChange {
         let mut new = NewGroup::default();
         for (name, value) in &self.set {
             let known = || {
-                let live = GroupKeys::KEYS.iter().filter(|key| key.live).map(|key| key.name);
-                live.collect::<Vec<_>>().join(", ")
+                let kind = kind_of(&self.group);
+                let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind));
+                live.map(|key| key.name).collect::<Vec<_>>().join(", ")
             };
             let Some(key) = GroupKeys::key(name) else {
                 return Err(GroupError::UnknownKey { key: name.clone(), known: known() });
             };
+            if !key.is_of(kind_of(&self.group)) {
+                return Err(GroupError::NotOfRoot { key: key.name });
+            }
             if !key.live {
                 return Err(GroupError::NeedsRestart { key: key.name, known: known() });
             }
@@ -239,15 +243,16 @@ pub struct GroupInForce {
 }
 
 impl GroupInForce {
-    /// What is in force of the group on that disk.
-    pub(crate) fn of(group: &Group, disk: &str, weights_apply: bool) -> Self {
+    /// What is in force of the group of that path on that disk.
+    pub(crate) fn of(path: &str, group: &Group, disk: &str, weights_apply: bool) -> Self {
         let keys = GroupKeys {
             weight: Some(group.weight()),
             leaf_weight: Some(group.leaf_weight()),
             limits: *group.limits(),
             ..GroupKeys::default()
         };
-        let live = GroupKeys::KEYS.iter().filter(|key| key.live && !key.name.ends_with("_device"));
+        let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind_of(path)));
+        let live = live.filter(|key| !key.name.ends_with("_device"));
         Self {
             disk: disk.to_owned(),
             settings: live.map(|key| (key.name.to_owned(), (key.show)(&keys))).collect(),
@@ -270,6 +275,12 @@ pub enum GroupError {
     /// A key that is read at the start.
     #[error("{key} is set in the file and changes with a restart; what can be set is: {known}")]
     NeedsRestart { key: &'static str, known: String },
+    /// A key of the root that is no cap.
+    #[error(
+        "group \"/\" has no {key}, as there is nobody beside it; what can be set are its caps: {}",
+        caps()
+    )]
+    NotOfRoot { key: &'static str },
     /// A value that a key does not take.
     #[error("{0}")]
     BadValue(String),
@@ -304,6 +315,7 @@ impl Status for GroupError {
         match self {
             Self::UnknownKey { .. }
             | Self::NeedsRestart { .. }
+            | Self::NotOfRoot { .. }
             | Self::BadValue(_)
             | Self::Nothing
             | Self::NamesDisks { .. } => StatusCode::BAD_REQUEST,

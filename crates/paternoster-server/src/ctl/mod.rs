@@ -36,6 +36,5 @@ pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
-pub(crate) use settings::CheckedSettings;
-pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
+pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_disk::CacheChoice;
 use paternoster_server::config::{
-    BackendConfig, BackendKind, Config, DiskConfig, DiskKeys, GroupConfig, Listen, ListenAddress,
-    Options, SchedulerChoice, SchedulerWord,
+    BackendConfig, BackendKind, Config, Depth, DiskConfig, DiskKeys, GroupConfig, Listen,
+    ListenAddress, Options, SchedulerChoice, SchedulerWord,
 };
 
 /// A device of the laboratory with 1 MiB.
@@ -126,7 +126,7 @@ fn every_key_of_sockets_and_disks_is_read() {
     let by_file = DiskKeys {
         path: Some(rig.path("disk.img")),
         scheduler: SchedulerWord::Named(SchedulerKind::MqDeadline),
-        depth: Some(3),
+        depth: Some(Depth::Fixed(3)),
         tunables,
         ..DiskKeys::default()
     };
@@ -202,7 +202,7 @@ fn options_and_file_make_the_same_configuration() {
     let options = Options {
         scheduler: Some("cfq".to_owned()),
         set: vec!["quantum=4".to_owned()],
-        depth: Some(2),
+        depth: Some("2".to_owned()),
         unix: Some("u".into()),
         tcp: Some("[::1]:0".to_owned()),
         ctl: Some("c".into()),
@@ -361,7 +361,7 @@ fn what_is_no_toml_is_refused_in_its_line() {
         ("unix = ", 1, &[]),
         ("\nunix = u", 2, &[]),
         ("tcp = 10809", 1, &["tcp = 10809", "a text in quotes is allowed"]),
-        (&memory("1\ndepth = \"16\""), 4, &["depth = \"16\"", "a whole number is allowed"]),
+        (&memory("1\ndepth = \"16\""), 4, &["depth = \"16\"", "1 to 1024 requests, or"]),
         ("unix = \"u\"\nunix = \"v\"", 2, &["unix is written twice"]),
         ("[groups.\"/g\"]\nweight = 1\n[groups.\"/g\"]", 3, &["\"/g\" is written twice"]),
         ("[exports.e]\ndisk = \"rest\"\nsize = 1\n[exports.e]", 4, &["e is written twice"]),
@@ -561,7 +561,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
             Options { scheduler: text("noop"), ..base() },
             &["--scheduler: ", "\"none\", \"mq-deadline\""],
         ),
-        (Options { depth: Some(-1), ..base() }, &["--depth: ", "-1", "1 to 1024"]),
+        (Options { depth: Some("-1".to_owned()), ..base() }, &["--depth: ", "-1", "1 to 1024"]),
         (Options { tcp: text(":1"), ..base() }, &["--tcp: ", "\":1\""]),
         (Options { unix: Some("".into()), ..base() }, &["--unix: ", "0 bytes"]),
         (Options { ctl: Some("x".repeat(200).into()), ..base() }, &["--ctl: ", "200 bytes"]),

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
     self, Change, Control, CtlError, CtlServer, DecisionLines, DiskChange, GroupAnswer,
-    GroupChange, GroupError, GroupInForce, GroupQuestion, NewSettings, ReloadAnswer, ReloadError,
-    ReloadMode, SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError,
-    TraceQuestion,
+    GroupChange, GroupError, GroupInForce, GroupQuestion, ReloadAnswer, ReloadError, ReloadMode,
+    SettingError, Settings, SettingsAnswer, SettingsInForce, StatError, TraceError, TraceQuestion,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -52,7 +51,7 @@ impl Control for Fixed {
     }
 
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
-        let NewSettings(set) = &change.set;
+        let Settings(set) = &change.set;
         match set.as_slice() {
             [(name, value)] if name == "scheduler" => Ok(settings(value.as_str().expect("text"))),
             _ => Err(SettingError::Nothing),
@@ -92,18 +91,12 @@ fn reloaded(mode: ReloadMode) -> ReloadAnswer {
 }
 
 fn settings(scheduler: &str) -> SettingsAnswer {
-    let (disk, tunables) = ("d".to_owned(), [("quantum".to_owned(), 8)].into());
+    let keys = [("scheduler", serde_json::Value::from(scheduler)), ("depth", 3.into())];
     let in_force = SettingsInForce {
-        disk,
-        scheduler: scheduler.to_owned(),
-        scheduler_auto: false,
-        hierarchy: None,
-        depth: 3,
-        depth_learned: false,
-        plug: Some(true),
-        poll: "auto".to_owned(),
-        hybrid: BTreeMap::new(),
-        tunables,
+        disk: "d".to_owned(),
+        settings: keys.into_iter().collect(),
+        tunables: [("quantum".to_owned(), 8)].into(),
+        at_start: [("plug", "on".into())].into_iter().collect(),
     };
     SettingsAnswer::new(vec![in_force])
 }
@@ -268,7 +261,7 @@ fn settings_are_asked_for_and_changed_and_refused() {
     assert_eq!(ctl::fetch_settings(&path).expect("an answer"), settings("cfq"));
     let change = |set: &[(&str, serde_json::Value)]| {
         let set = set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        ctl::change_settings(&path, &DiskChange { disk: "d".to_owned(), set: NewSettings(set) })
+        ctl::change_settings(&path, &DiskChange { disk: "d".to_owned(), set: Settings(set) })
     };
     let answer = change(&[("scheduler", "bfq".into())]).expect("an answer");
     assert_eq!(answer, settings("bfq"));

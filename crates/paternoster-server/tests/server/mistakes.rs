@@ -97,6 +97,62 @@ size = 1.5
 }
 
 #[test]
+fn root_takes_caps_alone_where_a_scheduler_has_them() {
+    let toml = r#"[disks.a]
+backend = "memory"
+size = "1M"
+scheduler = "cfq"
+[groups."/"]
+weight = 5
+iops = 100
+min_iops = 7
+memory = "64M"
+[exports.one]
+disk = "a"
+"#;
+    let caps = "beside which there is nobody: caps are allowed, which are riops, wiops, rbps, \
+                wbps, iops, bps";
+    let expected = [
+        &format!("c:6: weight of group \"/\", {caps}"),
+        "c:7: iops of group \"/\", which is on disk \"a\": its scheduler cfq has no caps, ",
+        &format!("c:8: min_iops of group \"/\", {caps}"),
+        &format!("c:9: memory of group \"/\", {caps}"),
+    ];
+    assert_mistakes(toml, &expected);
+}
+
+#[test]
+fn depth_is_learned_under_wfq_alone() {
+    let toml = r#"[disks.a]
+backend = "memory"
+size = "1M"
+scheduler = "cfq"
+depth = "learned"
+[disks.b]
+backend = "memory"
+size = "1M"
+depth = "learned"
+[disks.c]
+backend = "memory"
+size = "1M"
+rotational = true
+depth = "learned"
+[exports.one]
+disk = "a"
+[exports.two]
+disk = "b"
+[exports.three]
+disk = "c"
+"#;
+    let expected = [
+        "c:5: depth = \"learned\": cfq learns none; 1 to 1024 requests is allowed",
+        "c:14: depth = \"learned\": cfq learns none; 1 to 1024 requests is allowed; scheduler = \
+         \"auto\", the default, takes this one (auto: cfq, as the disk rotates)",
+    ];
+    assert_mistakes(toml, &expected);
+}
+
+#[test]
 fn hierarchy_is_one_of_those_of_cfq_and_of_a_disk() {
     let toml = r#"[disks.a]
 backend = "memory"
@@ -136,7 +192,7 @@ fn every_wrong_option_is_told() {
         disk: dir.path().join("none.img"),
         scheduler: Some("noop".to_owned()),
         set: vec!["quantum".to_owned(), "q=x".to_owned()],
-        depth: Some(0),
+        depth: Some("0".to_owned()),
         cache: Some("none".to_owned()),
         exports: ["a,weight=0", "b,colour=1", "c,size=0"].map(str::to_owned).into(),
         unix: Some("".into()),

@@ -112,6 +112,33 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
     rig.end().expect("the server ends well");
 }
 
+/// What the root's cap leaves, they share by weight.
+#[test]
+fn cap_of_the_root_holds_for_all_together() {
+    let rig = start("weight = 300");
+    // The scheduler of the other disk has no caps.
+    let cap = |iops| {
+        let cap = GroupChange { disk: Some("d".to_owned()), ..change("/", json!({"iops": iops})) };
+        rig.control().set_group(&cap).expect("it is allowed");
+    };
+    cap(json!(2000));
+    let mut load = connect(&rig);
+    load.start().expect("they ask");
+    load.run_for(Duration::from_millis(300)).expect("the server serves");
+    let [a, b] = rates(&mut load, Duration::from_secs(1));
+    assert_near(a, 1500.0, "weight 300 of iops = 2000");
+    assert_near(b, 500.0, "weight 100 of iops = 2000");
+    let root = rig.control().stat(Detail::Groups).expect("it answers").disks[0].root.clone();
+    assert_eq!(root.limits, [("iops".to_owned(), 2000)].into());
+    assert!(root.throttled_ns["cap"] > 0, "{root:?}");
+    cap(json!("max"));
+    load.run_for(Duration::from_millis(100)).expect("the server serves");
+    let [a, b] = rates(&mut load, Duration::from_millis(500));
+    assert!(a + b > STARVED * 10_000.0, "{a} and {b} without a cap");
+    load.finish().expect("clients end well");
+    rig.end().expect("the server ends well");
+}
+
 /// At depth 16 four servers of 400 µs keep a request for 1.6 ms, at 9 for less than a millisecond.
 #[test]
 fn latency_target_is_met_within_two_seconds_and_one_that_cannot_be_is_told_of() {
@@ -199,14 +226,20 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
     let rig = start("riops = 7");
     let on_e = GroupChange { disk: Some("e".to_owned()), ..change("/a", json!({"riops": 5})) };
     for (change, words) in [
-        (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/a\", \"/b\""),
+        (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/\", \"/a\", "),
         (on_e, "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
         (
             change("/a", json!({"speed": 1})),
             "a group has no \"speed\"; what can be set is: weight, ",
         ),
+        (
+            change("/", json!({"weight": 5})),
+            "group \"/\" has no weight, as there is nobody beside it; what can be set are its \
+             caps: riops, wiops, rbps, wbps, iops, bps",
+        ),
         // It is on both disks, of which the other has limits.
+        (change("/", json!({"bps": 5})), "disk \"e\" has the scheduler cfq, which has no caps, "),
         (
             change("/b", json!({"riops": 5})),
             "disk \"e\" has the scheduler cfq, which has no caps, ",

@@ -119,7 +119,7 @@ fn changes_that_cannot_be_are_refused_and_change_nothing() {
     let rig = start("cfq");
     let leaf = leaf(json!(0), change("/a", 5));
     for (change, words) in [
-        (change("/x", 5), "there is no group \"/x\"; there are: \"/a\", \"/b\", \"/b/c\""),
+        (change("/x", 5), "there is no group \"/x\"; there are: \"/\", \"/a\", \"/b\", \"/b/c\""),
         (on("x", change("/a", 5)), "there is no disk \"x\"; there are: \"d\", \"e\""),
         (on("e", change("/a", 5)), "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", 0), "weight = 0: 1 to 1000 is allowed"),

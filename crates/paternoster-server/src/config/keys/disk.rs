@@ -14,11 +14,11 @@ use super::{PATH, keys};
 use crate::config::error::Problem;
 use crate::config::polling::{PollMode, Polling};
 use crate::config::scheduler::AUTO;
+use crate::depth::{self, Depth};
 
 /// The greatest `depth`.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 
-const DEPTH: Whole<u32> = Whole::new(1..=DEPTH_MAX as i64, "requests");
 const SERVERS: Whole<u32> = Whole::new(1..=512, "servers");
 const SERVICE: Whole<u32> = Whole::new(1..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
@@ -115,11 +115,11 @@ keys! {
             default "`\"leaf-weight\"`";
             "How groups share the disk ([Hierarchies](schedulers.md#hierarchies)); under `cfq` \
              only.";
-        depth: Option<u32> = None, DEPTH, live,
+        depth: Option<Depth> = None, Depths, live,
             default "16; on a modelled disk twice its servers, or as many as its `model` takes if \
                      that is fewer or it has none; under `wfq` learned, up to 1024";
             "Requests in the disk at once; the scheduler orders the rest. Lower is fairer, higher \
-             keeps a parallel disk busier.";
+             keeps a parallel disk busier. `\"learned\"` is for `wfq` alone.";
         plug: bool = true, OnOff, restart;
             "Whether connection threads hold back a client's reads and writes until they have \
              received all that it has sent, so that neighbours merge and cross together. No \
@@ -154,6 +154,36 @@ keys! {
         io_poll_hyb_adjust: ADJUST, live;
             "With `poll = \"hybrid\"` and a delay of 0: sleep that much less, in ns, or not at \
              all.";
+    }
+}
+
+/// So many requests, or as many as the scheduler learns.
+struct Depths;
+
+impl Kind for Depths {
+    type Value = Depth;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Depth> {
+        let depth = match &entry.found.form {
+            Form::Text(text) if text == depth::LEARNED => Some(Depth::Learned),
+            Form::Whole(number) => u32::try_from(*number).ok().map(Depth::Fixed),
+            _ => None,
+        };
+        let is_allowed =
+            |depth: &Depth| depth.fixed().is_none_or(|depth| (1..=DEPTH_MAX).contains(&depth));
+        let allowed = || format!("1 to {DEPTH_MAX} requests, or {:?} under wfq,", depth::LEARNED);
+        depth.filter(is_allowed).or_else(|| entry.refuse(allowed()))
+    }
+
+    fn show(&self, depth: &Depth) -> Value {
+        (*depth).into()
+    }
+
+    fn about(&self) -> About {
+        let range = format!("1 to {DEPTH_MAX}");
+        let number = json!({"type": "integer", "minimum": 1, "maximum": DEPTH_MAX});
+        let schema = json!({"anyOf": [number, {"const": depth::LEARNED}]});
+        About::new("whole number, or `\"learned\"`", range, schema)
     }
 }
 

@@ -20,20 +20,21 @@ const LATENCY_TARGET: SpanOrNone = SpanOrNone(Span::new(Nanos::ZERO, LONGEST_TAR
 keys! {
     /// What is set of a group.
     pub struct GroupKeys, states GroupStates {
-        weight: Option<Weight> = None, OneWeight, live, default "100";
+        weight: Option<Weight> = None, OneWeight, live, of "below", default "100";
             "Weight against its siblings, on every disk.";
-        leaf_weight: Option<Weight> = None, OneWeight, live, default "as `weight`";
+        leaf_weight: Option<Weight> = None, OneWeight, live, of "below", default "as `weight`";
             "Weight of the group's own exports against the groups below it; under `cfq` and \
              `wfq`.";
         weight_device: Vec<(At<String>, Weight)> = Vec::new(), WeightsOfDisks, live,
-            default "none";
+            of "below", default "none";
             "Another `weight` on the named disks: `weight_device = { slow = 500 }`.";
         leaf_weight_device: Vec<(At<String>, Weight)> = Vec::new(), WeightsOfDisks, live,
-            default "none";
+            of "below", default "none";
             "Another `leaf_weight` likewise.";
-        memory: Option<u64> = None, MEMORY, restart, default "as in [the file](#the-file)";
+        memory: Option<u64> = None, MEMORY, restart, of "below",
+            default "as in [the file](#the-file)";
             "As in [the file](#the-file), for this tenant.";
-        connections: Option<u32> = None, CONNECTIONS, restart,
+        connections: Option<u32> = None, CONNECTIONS, restart, of "below",
             default "as in [the file](#the-file)";
             "As in [the file](#the-file), for this tenant.";
     }
@@ -54,15 +55,29 @@ keys! {
              QEMU's `iops-total`.";
         bps: Rate::CAP_OF_BYTES, live;
             "Cap: bytes read and written a second, together.";
-        min_iops: Rate::RESERVED, live;
+        min_iops: Rate::RESERVED, live, of "below";
             "Reservation: ops a second that it gets whatever its weight, as `wfq` charges them. \
              If more is reserved than the disk does, all others together keep a twentieth.";
-        min_bps: Rate::RESERVED_BYTES, live;
+        min_bps: Rate::RESERVED_BYTES, live, of "below";
             "Reservation: bytes a second.";
-        latency_target: LATENCY_TARGET, live;
+        latency_target: LATENCY_TARGET, live, of "below";
             "Nine of ten requests shall be served within that time, from arrival to completion; \
              `\"0us\"` is none.";
     }
+}
+
+/// The root of all groups.
+pub(crate) const ROOT: &str = "/";
+
+/// The kind of a group: the root takes caps alone, as it has nobody beside it.
+pub(crate) fn kind_of(group: &str) -> &'static str {
+    if group == ROOT { "root" } else { "below" }
+}
+
+/// The names of all that the root takes.
+pub(crate) fn caps() -> String {
+    let caps = GroupKeys::KEYS.iter().filter(|key| key.is_of(kind_of(ROOT)));
+    caps.map(|key| key.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The limits that there are, by their keys: a second, and `latency_target` in µs.

@@ -34,7 +34,7 @@ pub(crate) use disk::DEPTH_MAX;
 pub use disk::{BackendKind, DiskKeys, SchedulerWord};
 pub use export::ExportKeys;
 pub use group::GroupKeys;
-pub(crate) use group::limits_in_numbers;
+pub(crate) use group::{ROOT, caps, kind_of, limits_in_numbers};
 pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub use server::{AtStop, EngineChoice, ServerKeys};
@@ -77,6 +77,8 @@ pub(crate) struct Key<O: Keys> {
     pub(crate) read: fn(&mut O, &mut Entry<'_, '_>) -> Option<()>,
     /// The object's value, as it may be written; null is none.
     pub(crate) show: fn(&O) -> Value,
+    /// Takes the value that another object has.
+    pub(crate) take: fn(&mut O, &O),
     pub(crate) state: fn(&mut O::States) -> &mut State,
 }
 
@@ -99,6 +101,11 @@ impl<O: Keys> Key<O> {
 }
 
 impl<O: Keys> Key<O> {
+    /// Whether objects of that kind take it.
+    pub(crate) fn is_of(&self, kind: &str) -> bool {
+        self.of.is_none_or(|kinds| kinds.split(' ').any(|of| of == kind))
+    }
+
     /// Sets the key of an object to a value of a request's body; else what is wrong with it.
     pub(crate) fn read_one(&self, object: &mut O, value: &Value) -> Result<(), String> {
         let mut mistakes = Mistakes::default();
@@ -336,6 +343,9 @@ macro_rules! key {
                 Some(())
             },
             show: |object: &Self| $crate::config::keys::shown(&$kind, &object.$($field).+),
+            take: |object: &mut Self, other| {
+                object.$($field).+ = Clone::clone(&other.$($field).+);
+            },
             state: |states| &mut states.$key,
         };
         $(key.$words = Some($text);)*
