@@ -30,7 +30,7 @@ impl Control for OneDisk {
     fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
         assert_eq!(change.group, "/gold");
         let asked = serde_json::to_string(&change.set).expect("string keys");
-        let Some(disk) = &change.disk else { return Err(GroupError::BadValue(asked)) };
+        let Some(disk) = &change.disk else { return Err(GroupError::Refused(asked)) };
         let disk = format!("{disk} was asked for {asked}");
         let settings = [("weight", 0), ("leaf_weight", 0)];
         let settings = settings.map(|(key, value)| (key.to_owned(), value.into())).into();

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
+use paternoster_server::config::limit_names;
 use paternoster_server::ctl::{GroupAnswer, GroupChange};
 use serde_json::Value;
 
@@ -39,10 +40,22 @@ pub(super) fn change(group: &str, set: &[String], disk: Option<&str>) -> Result<
             None => change.set.insert(name.to_owned(), value).is_some(),
         };
         if twice {
-            return Err(anyhow!("{name} is set twice"));
+            bail!("{name} is set twice");
         }
     }
     Ok(change)
+}
+
+/// The same of limits alone.
+pub(super) fn limits(group: &str, set: &[String], disk: Option<&str>) -> Result<GroupChange> {
+    let change = change(group, set, disk)?;
+    match change.set.keys().find(|name| limit_names().all(|limit| limit != **name)) {
+        None => Ok(change),
+        Some(name) => {
+            let known = limit_names().collect::<Vec<_>>().join(", ");
+            bail!("{name} is no limit; limits are: {known}")
+        }
+    }
 }
 
 /// The change of a group's weights.

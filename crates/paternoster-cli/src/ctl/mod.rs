@@ -320,7 +320,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             group::show_weights(group, &set_group(socket, &change)?)
         }
         Question::Limit { group, limits, disk } => {
-            let change = group::change(group, limits, disk.as_deref())?;
+            let change = group::limits(group, limits, disk.as_deref())?;
             group::show_limits(group, &set_group(socket, &change)?)
         }
         Question::Get { object: path, name } if group::is_group(path) => {

@@ -75,6 +75,8 @@ fn schema_allows_what_the_documents_show_and_what_the_parser_takes() {
         ("unix_mode = 0o660", "tunables = { cost = \"bytes\" }", "offset = 512"),
         ("[[listen]]\nunix = \"a\"\nexports = [\"e\"]", "rotational = true", "ioprio = \"idle\""),
         ("[groups.\"/e\"]\nriops = \"max\"\nwbps = \"1M\"", "poll = \"hybrid\"", ""),
+        ("[groups.\"/\"]\nbps = \"90M\"", "depth = \"learned\"", "ioprio = \"rt/3\""),
+        ("tcp = \"[::1]:0\"\nmetrics = \"127.0.0.1:9\"", "", "ioprio = \"none\""),
     ] {
         let file = with(top, of_disk, of_export);
         Config::from_toml(&file, Path::new("c.toml")).expect("the parser takes it");
@@ -95,6 +97,9 @@ fn schema_refuses_what_a_key_does_not_take() {
         ("engine = \"aio\"", "", ""),
         ("unix_mode = \"0999\"", "", ""),
         ("", "depth = 1025", ""),
+        ("", "depth = \"most\"", ""),
+        ("tcp = \"localhost\"", "", ""),
+        ("", "", "ioprio = \"rt/9\""),
         ("", "rotational = \"yes\"", ""),
         ("", "plug = true", ""),
         ("", "", "read_only = 1"),

@@ -242,7 +242,7 @@ pub enum Problem {
     #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
     NotSettable { name: String, scheduler: SchedulerKind, known: String },
     /// A key that is read at the start, in a request.
-    #[error("{key} is set in the file, below the disk, and changes with a restart")]
+    #[error("{key} is set in the file and changes with a restart")]
     NeedsRestart { key: &'static str },
     /// Linux's name for whether completions are polled for, in a request.
     #[error("io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1")]

@@ -360,7 +360,7 @@ mod tests {
             (
                 r#"{"depth": 0, "plug": "on", "poll": "fast"}"#,
                 "depth = 0: 1 to 1024 requests, or \"learned\" under wfq, is allowed; plug is set \
-                 in the file, below the disk, and changes with a restart; poll = \"fast\": ",
+                 in the file and changes with a restart; poll = \"fast\": ",
             ),
         ] {
             let refused = refused(json);

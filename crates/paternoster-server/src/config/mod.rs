@@ -58,9 +58,9 @@ pub use group::GroupConfig;
 pub(crate) use keys::kinds::shown_span;
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    SchedulerWord, ServerKeys,
+    SchedulerWord, ServerKeys, limit_names,
 };
-pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, caps, kind_of, limits_in_numbers};
+pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, kind_of, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
 pub use options::Options;
 pub use polling::{PollMode, Polling};

@@ -27,7 +27,7 @@ use thiserror::Error;
 use super::answer::{OnDisks, Status};
 use super::settings::Settings;
 use super::trace::UnknownDisk;
-use crate::config::{GroupKeys, Key, Keys as _, caps, kind_of, limits_in_numbers};
+use crate::config::{GroupKeys, Key, Keys as _, Problem, kind_of, limits_in_numbers};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,57 +84,68 @@ impl GroupChange {
         if self.set.is_empty() {
             return Err(GroupError::Nothing);
         }
-        let mut new = NewGroup::default();
+        let (mut new, mut refused) = (NewGroup::default(), Vec::new());
         for (name, value) in &self.set {
-            let known = || {
-                let kind = kind_of(&self.group);
-                let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind));
-                live.map(|key| key.name).collect::<Vec<_>>().join(", ")
-            };
-            let Some(key) = GroupKeys::key(name) else {
-                return Err(GroupError::UnknownKey { key: name.clone(), known: known() });
-            };
-            if !key.is_of(kind_of(&self.group)) {
-                return Err(GroupError::NotOfRoot { key: key.name });
+            refused.extend(self.check_one(name, value, written, &mut new).err());
+        }
+        if refused.is_empty() { Ok(new) } else { Err(GroupError::Refused(refused.join("; "))) }
+    }
+
+    /// Takes one key, or says what is wrong with it.
+    fn check_one(
+        &self,
+        name: &str,
+        value: &Value,
+        written: Weights,
+        new: &mut NewGroup,
+    ) -> Result<(), String> {
+        let kind = kind_of(&self.group);
+        let Some(key) = GroupKeys::key(name) else {
+            let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind));
+            let known: Vec<_> = live.map(|key| key.name).collect();
+            let known = known.join(", ");
+            return Err(format!("a group has no {name:?}; what can be set is: {known}"));
+        };
+        if !key.is_of(kind) {
+            return Err(Problem::NotOfRoot { key: key.name }.to_string());
+        }
+        if !key.live {
+            return Err(Problem::NeedsRestart { key: key.name }.to_string());
+        }
+        match (key.name, &self.disk) {
+            ("weight", None) => new.weight = Some(weight(key, value, written.weight)?),
+            ("leaf_weight", None) => new.leaf = Some(weight(key, value, written.leaf)?),
+            ("weight" | "leaf_weight", Some(disk)) => {
+                let (is_leaf, weight) = (key.name != "weight", own_weight(key, value)?);
+                new.of_disks.push(OfDisk { disk: disk.clone(), is_leaf, weight });
             }
-            if !key.live {
-                return Err(GroupError::NeedsRestart { key: key.name, known: known() });
+            ("weight_device" | "leaf_weight_device", None) => new.of_disks(key, value)?,
+            ("weight_device" | "leaf_weight_device", Some(_)) => {
+                let without = "names its disks itself; it is allowed without a disk beside it";
+                return Err(format!("{name} {without}"));
             }
-            match (key.name, &self.disk) {
-                ("weight", None) => new.weight = Some(weight(key, value, written.weight)?),
-                ("leaf_weight", None) => new.leaf = Some(weight(key, value, written.leaf)?),
-                ("weight" | "leaf_weight", Some(disk)) => {
-                    let (is_leaf, weight) = (key.name != "weight", own_weight(key, value)?);
-                    new.of_disks.push(OfDisk { disk: disk.clone(), is_leaf, weight });
-                }
-                ("weight_device" | "leaf_weight_device", None) => new.of_disks(key, value)?,
-                ("weight_device" | "leaf_weight_device", Some(_)) => {
-                    return Err(GroupError::NamesDisks { key: key.name });
-                }
-                _ => {
-                    let read = key.read_one(&mut GroupKeys::default(), value);
-                    read.map_err(GroupError::BadValue)?;
-                    new.limits.push((key, value.clone()));
-                }
+            _ => {
+                key.read_one(&mut GroupKeys::default(), value)?;
+                new.limits.push((key, value.clone()));
             }
         }
-        Ok(new)
+        Ok(())
     }
 }
 
 /// A weight, or that of the configuration.
-fn weight(key: &Key<GroupKeys>, value: &Value, written: Weight) -> Result<Weight, GroupError> {
+fn weight(key: &Key<GroupKeys>, value: &Value, written: Weight) -> Result<Weight, String> {
     own_weight(key, value).map(|own| own.unwrap_or(written))
 }
 
 /// A weight, or none.
-fn own_weight(key: &Key<GroupKeys>, value: &Value) -> Result<Option<Weight>, GroupError> {
+fn own_weight(key: &Key<GroupKeys>, value: &Value) -> Result<Option<Weight>, String> {
     if value == DEFAULT {
         return Ok(None);
     }
     let mut keys = GroupKeys::default();
     let or_default = |refused| format!("{refused}, or \"{DEFAULT}\"");
-    key.read_one(&mut keys, value).map_err(or_default).map_err(GroupError::BadValue)?;
+    key.read_one(&mut keys, value).map_err(or_default)?;
     Ok(keys.weight.or(keys.leaf_weight))
 }
 
@@ -158,23 +169,18 @@ struct OfDisk {
 
 impl NewGroup {
     /// Takes a table of weights by disks.
-    fn of_disks(&mut self, key: &Key<GroupKeys>, value: &Value) -> Result<(), GroupError> {
+    fn of_disks(&mut self, key: &Key<GroupKeys>, value: &Value) -> Result<(), String> {
         let (own, is_leaf) = match key.name.strip_suffix("_device") {
             Some("leaf_weight") => ("leaf_weight", true),
             _ => ("weight", false),
         };
         let Some(disks) = value.as_object() else {
             let refused = key.read_one(&mut GroupKeys::default(), value).err();
-            return Err(GroupError::BadValue(refused.unwrap_or_default()));
+            return Err(refused.unwrap_or_default());
         };
         let own = GroupKeys::key(own).expect("it is a row");
         for (disk, value) in disks {
-            let named = |error| match error {
-                GroupError::BadValue(text) => {
-                    GroupError::BadValue(format!("{}.{disk}: {text}", key.name))
-                }
-                other => other,
-            };
+            let named = |refused| format!("{}.{disk}: {refused}", key.name);
             let (disk, weight) = (disk.clone(), own_weight(own, value).map_err(named)?);
             self.of_disks.push(OfDisk { disk, is_leaf, weight });
         }
@@ -269,27 +275,12 @@ impl GroupInForce {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum GroupError {
-    /// A key that a group does not have.
-    #[error("a group has no {key:?}; what can be set is: {known}")]
-    UnknownKey { key: String, known: String },
-    /// A key that is read at the start.
-    #[error("{key} is set in the file and changes with a restart; what can be set is: {known}")]
-    NeedsRestart { key: &'static str, known: String },
-    /// A key of the root that is no cap.
-    #[error(
-        "group \"/\" has no {key}, as there is nobody beside it; what can be set are its caps: {}",
-        caps()
-    )]
-    NotOfRoot { key: &'static str },
-    /// A value that a key does not take.
+    /// All that is wrong with what was to be set.
     #[error("{0}")]
-    BadValue(String),
+    Refused(String),
     /// A change of nothing.
     #[error("nothing is set; the keys of a group that may change are allowed, such as weight")]
     Nothing,
-    /// A table of disks beside a disk.
-    #[error("{key} names its disks itself; it is allowed without a disk beside it")]
-    NamesDisks { key: &'static str },
     /// A group that there is not.
     #[error("there is no group {group:?}; there are: {known}")]
     UnknownGroup { group: String, known: String },
@@ -313,12 +304,7 @@ pub enum GroupError {
 impl Status for GroupError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownKey { .. }
-            | Self::NeedsRestart { .. }
-            | Self::NotOfRoot { .. }
-            | Self::BadValue(_)
-            | Self::Nothing
-            | Self::NamesDisks { .. } => StatusCode::BAD_REQUEST,
+            Self::Refused(_) | Self::Nothing => StatusCode::BAD_REQUEST,
             Self::UnknownGroup { .. } | Self::UnknownDisk(_) | Self::NotOnDisk { .. } => {
                 StatusCode::NOT_FOUND
             }
@@ -377,7 +363,7 @@ mod tests {
         for (set, said) in [
             (json!({}), "nothing is set; the keys of a group that may change are allowed"),
             (json!({"speed": 5}), "a group has no \"speed\"; what can be set is: weight, leaf_we"),
-            (json!({"memory": "64M"}), "memory is set in the file and changes with a restart; "),
+            (json!({"memory": "64M"}), "memory is set in the file and changes with a restart"),
             (json!({"weight": 0}), "weight = 0: 1 to 1000 is allowed, or \"default\""),
             (json!({"weight": "300"}), "weight = \"300\": a whole number is allowed, or \"default"),
             (json!({"leaf_weight": 1001}), "leaf_weight = 1001: 1 to 1000 is allowed, or "),
@@ -386,6 +372,11 @@ mod tests {
             (json!({"riops": 0}), "riops = 0: 1 or more a second, or \"max\" is allowed"),
             (json!({"riops": 1.5}), "riops = 1.5: 1 or more"),
             (json!({"rbps": null}), "rbps = null: 1 byte a second or more"),
+            (
+                json!({"riops": 0, "speed": 1, "memory": 2}),
+                "memory is set in the file and changes with a restart; riops = 0: 1 or more a \
+                 second, or \"max\" is allowed; a group has no \"speed\"; ",
+            ),
             (json!({"min_iops": "max"}), "min_iops = \"max\": 0 or more a second is allowed"),
         ] {
             let refused = checked(set, None).expect_err(said);

@@ -37,6 +37,7 @@ const MODEL: Text<String> = Text {
     kind: "text: a name, or a path",
     range: "a device of the laboratory or a file of its parameters, with no fewer bytes than \
             `size`",
+    pattern: "",
     read: |text, found| {
         let is_named = device_names().contains(&text);
         let file = || beside(&found.place, text).display().to_string();
@@ -48,6 +49,7 @@ const MODEL: Text<String> = Text {
 const URI: Text<NbdUri> = Text {
     kind: "text",
     range: "`nbd+unix:///EXPORT?socket=/PATH`, `nbd://HOST[:PORT]/EXPORT`",
+    pattern: "^nbd(\\+unix)?://",
     read: |text, _| text.parse().map_err(|error| Problem::BadUri { found: text.to_owned(), error }),
     show: ToString::to_string,
 };

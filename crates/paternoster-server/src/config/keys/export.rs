@@ -11,6 +11,7 @@ use crate::config::error::Problem;
 const IO_PRIO: Text<IoPrio> = Text {
     kind: "text",
     range: "`\"rt/0\"` to `\"rt/7\"`, `\"be/0\"` to `\"be/7\"`, `\"idle\"`, `\"none\"`",
+    pattern: "^((rt|be)/[0-7]|idle|none)$",
     read: |text, _| text.parse().map_err(Problem::BadIoPrio),
     show: ToString::to_string,
 };

@@ -80,6 +80,11 @@ pub(crate) fn caps() -> String {
     caps.map(|key| key.name).collect::<Vec<_>>().join(", ")
 }
 
+/// The names of all caps, reservations and targets of a group.
+pub fn limit_names() -> impl Iterator<Item = &'static str> {
+    GroupKeys::part("limits").map(|key| key.name)
+}
+
 /// The limits that there are, by their keys: a second, and `latency_target` in µs.
 pub(crate) fn limits_in_numbers(limits: &GroupLimits) -> BTreeMap<String, u64> {
     let keys = GroupKeys { limits: *limits, ..GroupKeys::default() };

@@ -444,6 +444,8 @@ impl Kind for Flag {
 pub(crate) struct Text<T> {
     pub(crate) kind: &'static str,
     pub(crate) range: &'static str,
+    /// A regular expression that all allowed texts match; empty is none.
+    pub(crate) pattern: &'static str,
     pub(crate) read: fn(&str, &Written) -> Result<T, Problem>,
     pub(crate) show: fn(&T) -> String,
 }
@@ -461,6 +463,10 @@ impl<T> Kind for Text<T> {
     }
 
     fn about(&self) -> About {
-        About::new(self.kind, self.range, json!({"type": "string"}))
+        let schema = match self.pattern {
+            "" => json!({"type": "string"}),
+            pattern => json!({"type": "string", "pattern": pattern}),
+        };
+        About::new(self.kind, self.range, schema)
     }
 }

@@ -33,7 +33,7 @@ use serde_json::Value;
 pub(crate) use disk::DEPTH_MAX;
 pub use disk::{BackendKind, DiskKeys, SchedulerWord};
 pub use export::ExportKeys;
-pub use group::GroupKeys;
+pub use group::{GroupKeys, limit_names};
 pub(crate) use group::{ROOT, caps, kind_of, limits_in_numbers};
 pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
@@ -246,13 +246,19 @@ where
 pub(super) const PATH: Text<PathBuf> = Text {
     kind: "path",
     range: "",
+    pattern: "",
     read: |text, found| Ok(beside(&found.place, text)),
     show: |path| path.display().to_string(),
 };
 
 /// A name.
-const NAME: Text<String> =
-    Text { kind: "text", range: "", read: |text, _| Ok(text.to_owned()), show: Clone::clone };
+const NAME: Text<String> = Text {
+    kind: "text",
+    range: "",
+    pattern: "",
+    read: |text, _| Ok(text.to_owned()),
+    show: Clone::clone,
+};
 
 /// What is written in place of a path to have none.
 pub(super) const NO_PATH: &str = "none";
@@ -267,6 +273,7 @@ pub(super) const PATH_OR_NONE: Text<PathBuf> = Text {
 pub(super) const ADDRESS: Text<SocketAddr> = Text {
     kind: "text, `ADDRESS:PORT`",
     range: "an IP address; port 0 is any free one",
+    pattern: "^[0-9.]+:[0-9]+$|^\\[[0-9A-Fa-f:.%]+\\]:[0-9]+$",
     read: |text, _| text.parse().map_err(|_| Problem::BadAddress { found: text.to_owned() }),
     show: ToString::to_string,
 };
