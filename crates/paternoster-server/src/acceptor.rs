@@ -29,9 +29,9 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use slotmap::{SlotMap, new_key_type};
 
-use crate::export_table::{Asked, ExportTable};
+use crate::export_table::{Asked, Entry, ExportTable};
 use crate::log::Limits;
-use crate::messages::{NewConnection, OwnerHandle};
+use crate::messages::NewConnection;
 use crate::peer::Peer;
 
 new_key_type! {
@@ -91,7 +91,6 @@ enum Then {
 /// Accepts connections until it is to stop.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
-    owners: Vec<OwnerHandle>,
     ring: Ring<Token>,
     negotiations: SlotMap<NegotiationId, Negotiation>,
     /// When each negotiation is closed, the earliest first; those that are over are skipped.
@@ -150,13 +149,11 @@ impl Acceptor {
     /// An acceptor on the thread that calls this, which it must not leave.
     pub(crate) fn new(
         listeners: Vec<Listener>,
-        owners: Vec<OwnerHandle>,
         stop: StopFlag,
         engine: IoEngine,
     ) -> io::Result<Self> {
         Ok(Self {
             listeners,
-            owners,
             ring: Ring::new(engine)?,
             negotiations: SlotMap::with_key(),
             deadlines: VecDeque::new(),
@@ -325,18 +322,17 @@ impl Acceptor {
     fn hand_over(&mut self, id: NegotiationId, session: Session) {
         let Some(negotiation) = self.negotiations.remove(id) else { return };
         let Negotiation { socket, exports, input, peer, .. } = negotiation;
-        let name = &session.export.name;
-        let place = exports.place(name).expect("a session enters an export of the table");
-        let admitted = match exports.admit(place) {
+        let entry = exports.entry(&session.export.name);
+        let Entry { served, room, .. } = entry.expect("a session enters an export of the table");
+        let admitted = match room.admit() {
             Ok(admitted) => admitted,
             // Others have entered since the client was answered that it may.
             Err(no_room) => {
                 return self.report_refused("a client was refused an export", peer, &no_room);
             }
         };
-        let export = place.export;
-        let connection = NewConnection { socket, session, input, export, peer, admitted };
-        self.owners[place.disk].connect(connection);
+        let export = Arc::clone(&served.export);
+        served.owner.connect(NewConnection { socket, session, input, export, peer, admitted });
     }
 
     fn close(&mut self, id: NegotiationId) {

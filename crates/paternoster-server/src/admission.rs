@@ -28,14 +28,15 @@ pub(crate) enum NoRoom {
     InAll { limit: u32 },
 }
 
-/// The connections that there are.
+/// The room that a tenant has for connections.
 #[derive(Debug)]
-pub(crate) struct Admission {
-    tenants: Vec<Count>,
-    names: Vec<String>,
-    all: Count,
+pub(crate) struct Room {
+    tenant: String,
+    of_tenant: Count,
+    in_all: Arc<Count>,
 }
 
+/// The connections that there are, and how many there may be.
 #[derive(Debug)]
 struct Count {
     now: AtomicU32,
@@ -44,51 +45,49 @@ struct Count {
 
 /// A connection's place, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    admission: Arc<Admission>,
-    tenant: usize,
-}
+pub(crate) struct Admitted(Arc<Room>);
 
-impl Admission {
-    /// `descriptors` is how many the process may have.
-    pub(crate) fn new(config: &Config, descriptors: u32) -> Arc<Self> {
+impl Room {
+    /// The room of each group of the configuration. `descriptors` is how many the process may have.
+    pub(crate) fn of_groups(config: &Config, descriptors: u32) -> Vec<Arc<Self>> {
         let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
         let threads = config.keys.threads;
         let reserved = RESERVED
             .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
             .saturating_add(threads.saturating_sub(1).saturating_mul(RESERVED_FOR_THREAD));
         // However few there are, somebody is served.
-        let limit = descriptors.saturating_sub(reserved).max(16);
-        let tenants = config
-            .groups
-            .iter()
-            .map(|group| Count::new(group.keys.connections.unwrap_or(config.keys.connections)));
-        Arc::new(Self {
-            tenants: tenants.collect(),
-            names: config.groups.iter().map(|group| group.path.clone()).collect(),
-            all: Count::new(limit),
-        })
+        let in_all = Arc::new(Count::new(descriptors.saturating_sub(reserved).max(16)));
+        let rooms = config.groups.iter().map(|group| {
+            let limit = group.keys.connections.unwrap_or(config.keys.connections);
+            let (tenant, in_all) = (group.path.clone(), Arc::clone(&in_all));
+            Arc::new(Self { tenant, of_tenant: Count::new(limit), in_all })
+        });
+        rooms.collect()
     }
 
     /// Returns whether a client of the tenant would be admitted.
-    pub(crate) fn check(&self, tenant: usize) -> Result<(), NoRoom> {
-        let Count { limit, .. } = self.tenants[tenant];
-        if self.tenants[tenant].is_full() {
-            return Err(NoRoom::OfTenant { tenant: self.names[tenant].clone(), limit });
+    pub(crate) fn check(&self) -> Result<(), NoRoom> {
+        let Self { tenant, of_tenant, in_all } = self;
+        if of_tenant.is_full() {
+            return Err(NoRoom::OfTenant { tenant: tenant.clone(), limit: of_tenant.limit });
         }
-        if self.all.is_full() {
-            return Err(NoRoom::InAll { limit: self.all.limit });
+        if in_all.is_full() {
+            return Err(NoRoom::InAll { limit: in_all.limit });
         }
         Ok(())
     }
 
     /// Admits a client of the tenant. One thread admits, others let go.
-    pub(crate) fn admit(self: &Arc<Self>, tenant: usize) -> Result<Admitted, NoRoom> {
-        self.check(tenant)?;
-        for count in [&self.tenants[tenant], &self.all] {
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, NoRoom> {
+        self.check()?;
+        for count in self.counts() {
             count.now.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(Admitted { admission: Arc::clone(self), tenant })
+        Ok(Admitted(Arc::clone(self)))
+    }
+
+    fn counts(&self) -> [&Count; 2] {
+        [&self.of_tenant, &self.in_all]
     }
 }
 
@@ -104,7 +103,7 @@ impl Count {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        for count in [&self.admission.tenants[self.tenant], &self.admission.all] {
+        for count in self.0.counts() {
             count.now.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -125,33 +124,34 @@ mod tests {
 
     use super::*;
 
-    fn admission(descriptors: u32) -> Arc<Admission> {
+    /// The rooms of the tenants `/a` and `/b`.
+    fn rooms(descriptors: u32) -> [Arc<Room>; 2] {
         let toml = "connections = 30\nthreads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
                     [groups.\"/a\"]\nconnections = 2\n[exports.a]\ndisk = \"d\"\nsize = 4096\n\
                     [exports.b]\ndisk = \"d\"\noffset = 4096\n";
         let config = Config::from_toml(toml, Path::new("test.toml")).expect("a configuration");
         assert_eq!([&config.groups[0].path, &config.groups[1].path], ["/a", "/b"]);
-        Admission::new(&config, descriptors)
+        Room::of_groups(&config, descriptors).try_into().expect("there are two groups")
     }
 
     #[test]
     fn tenant_has_as_many_connections_as_it_may() {
-        let admission = admission(1024);
-        let first = admission.admit(0).expect("room");
-        let _second = admission.admit(0).expect("room");
+        let [a, b] = rooms(1024);
+        let first = a.admit().expect("room");
+        let _second = a.admit().expect("room");
         let full = NoRoom::OfTenant { tenant: "/a".to_owned(), limit: 2 };
-        assert_eq!(admission.admit(0).expect_err("no room"), full);
-        admission.check(1).expect("another tenant has room");
+        assert_eq!(a.admit().expect_err("no room"), full);
+        b.check().expect("another tenant has room");
         drop(first);
-        admission.check(0).expect("there is room again");
+        a.check().expect("there is room again");
     }
 
     #[test]
     fn all_tenants_together_leave_descriptors_to_others() {
-        let admission = admission(320 + 4 + 20);
-        let admitted: Vec<_> = (0..20).map(|_| admission.admit(1).expect("room")).collect();
-        assert_eq!(admission.check(0), Err(NoRoom::InAll { limit: 20 }));
+        let [a, b] = rooms(320 + 4 + 20);
+        let admitted: Vec<_> = (0..20).map(|_| b.admit().expect("room")).collect();
+        assert_eq!(a.check(), Err(NoRoom::InAll { limit: 20 }));
         drop(admitted);
-        admission.check(0).expect("there is room again");
+        a.check().expect("there is room again");
     }
 }

@@ -6,62 +6,56 @@ use std::sync::Arc;
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
-use crate::admission::{Admission, Admitted, NoRoom};
+use crate::admission::Room;
+use crate::clients::Export;
 use crate::config::{Config, ExportConfig, Listen};
+use crate::messages::OwnerHandle;
 
-/// The exports of one socket, and the disk behind each.
+/// The exports of one socket, and who serves each.
 #[derive(Debug)]
 pub(crate) struct ExportTable {
     entries: Vec<Entry>,
-    admission: Arc<Admission>,
 }
 
+/// An export of the configuration, as it is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) export: Arc<Export>,
+    /// The owner of its disk.
+    pub(crate) owner: OwnerHandle,
+    /// Whether its disk flushes.
+    pub(crate) flushes: bool,
+}
+
+/// An export that a socket offers.
 #[derive(Debug)]
-struct Entry {
+pub(crate) struct Entry {
     info: ExportInfo,
-    place: ExportPlace,
-}
-
-/// Where an export is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExportPlace {
-    /// Its disk, as an index into the configuration's.
-    pub(crate) disk: usize,
-    /// The export, as an index into the configuration's.
-    pub(crate) export: usize,
-    /// Its tenant, as an index into the configuration's groups.
-    pub(crate) group: usize,
+    pub(crate) served: Served,
+    /// The room of its tenant.
+    pub(crate) room: Arc<Room>,
 }
 
 impl ExportTable {
-    /// What this socket offers.
+    /// What this socket offers, of the configuration's exports and groups as they are served.
     pub(crate) fn new(
         config: &Config,
         socket: &Listen,
-        flushes: &Flushes,
-        admission: Arc<Admission>,
+        served: &[Served],
+        rooms: &[Arc<Room>],
     ) -> Self {
-        let exports = config.exports.iter().enumerate();
+        let exports = config.exports.iter().zip(served).enumerate();
         let offered = exports.filter(|(index, _)| socket.offers(*index));
-        let entries = offered.map(|(index, export)| Entry {
-            info: export_info(export, flushes.0[export.disk]),
-            place: ExportPlace { disk: export.disk, export: index, group: export.group },
+        let entries = offered.map(|(_, (export, served))| Entry {
+            info: export_info(export, served.flushes),
+            served: served.clone(),
+            room: Arc::clone(&rooms[export.group]),
         });
-        Self { entries: entries.collect(), admission }
-    }
-
-    /// Where the export is that a session has entered.
-    pub(crate) fn place(&self, name: &str) -> Option<ExportPlace> {
-        self.entry(name).map(|entry| entry.place)
-    }
-
-    /// Admits a client of an export's tenant.
-    pub(crate) fn admit(&self, place: ExportPlace) -> Result<Admitted, NoRoom> {
-        self.admission.admit(place.group)
+        Self { entries: entries.collect() }
     }
 
     /// The empty name is the default export: the one of that name, else the only one offered.
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         let only = || match self.entries.as_slice() {
             [only] if name.is_empty() => Some(only),
             _ => None,
@@ -80,7 +74,7 @@ impl Exports for ExportTable {
     }
 
     fn may_enter(&self, name: &str) -> Result<(), String> {
-        let room = self.entry(name).map_or(Ok(()), |entry| self.admission.check(entry.place.group));
+        let room = self.entry(name).map_or(Ok(()), |entry| entry.room.check());
         room.map_err(|no_room| no_room.to_string())
     }
 }
@@ -123,9 +117,6 @@ impl Exports for Asked<'_> {
         })
     }
 }
-
-/// Of each disk whether it flushes, in the order of the configuration.
-pub(crate) struct Flushes(pub(crate) Vec<bool>);
 
 fn export_info(export: &ExportConfig, flushes: bool) -> ExportInfo {
     let durable = TransmissionFlags::SEND_FLUSH | TransmissionFlags::SEND_FUA;

@@ -1,6 +1,6 @@
 //! The messages of other threads to the owner of a disk.
 
-use std::sync::{Weak, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 
 use bytes::BytesMut;
 use paternoster::{DeviceWeights, GroupLimits, TimedEvents, Weights};
@@ -8,6 +8,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
+use crate::clients::Export;
 use crate::config::{AtStop, DiskConfig};
 use crate::ctl::{
     Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
@@ -23,8 +24,7 @@ pub(crate) struct NewConnection {
     pub(crate) session: Session,
     /// What it has sent beyond the option phase.
     pub(crate) input: BytesMut,
-    /// The export, as an index into the configuration's.
-    pub(crate) export: usize,
+    pub(crate) export: Arc<Export>,
     pub(crate) peer: Peer,
     pub(crate) admitted: Admitted,
 }

@@ -14,7 +14,6 @@ use std::sync::Weak;
 
 use paternoster::{Event, GroupId, Instant, IocId, RingRecorder, TimeAccounts, TimedEvents, Trace};
 
-use crate::clients::Export;
 use crate::connections::Tenant;
 
 /// How many events a recording holds. A reader that does not come in time loses the oldest.
@@ -62,9 +61,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The client of that number.
-    pub(crate) fn new(export: &Export, number: u64, tenant: &Tenant) -> Self {
-        Self { name: export.connection(number), tenant: tenant.path.clone() }
+    /// The client of that name.
+    pub(crate) fn new(name: String, tenant: &Tenant) -> Self {
+        Self { name, tenant: tenant.path.clone() }
     }
 }
 

@@ -9,28 +9,30 @@
 //! The order of starting: `acquire.rs` binds sockets and opens disks, then threads run; so that
 //! whatever is refused is refused before anything is changed.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, Instant, PlugLimits};
+use paternoster::{Device, Elevator, GroupId, Instant, PlugLimits};
 use paternoster_disk::{
     Backend, CpuLatency, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, Waker,
 };
 use rustix::net::{Shutdown, shutdown};
+use slotmap::SlotMap;
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
-use crate::admission::{Admission, raise_descriptors};
+use crate::admission::{Room, raise_descriptors};
 use crate::announce;
-use crate::clients::Export;
+use crate::clients::{Export, Notices, Pool, TenantId};
 use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, nbd};
 use crate::control::ControlHandle;
 use crate::depth::Depth;
-use crate::export_table::{ExportTable, Flushes};
+use crate::export_table::{ExportTable, Served};
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
@@ -90,11 +92,15 @@ impl Server {
         let watch = Watchers { failures: failures.clone(), alive };
         let threads = (0..config.connection_threads()).map(|_| Thread::new(io));
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
-        let flushes = backends.iter().map(|backend| backend.capabilities().flushes).collect();
-        let mut owners = Vec::new();
+        let (mut owners, mut served) = (Vec::new(), BTreeMap::new());
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backend) in backends.into_iter().enumerate() {
-            let (handle, thread) = start_owner(config, index, backend, io, &mut threads, &watch)?;
+            let flushes = backend.capabilities().flushes;
+            let (exports, handle, thread) =
+                start_owner(config, index, backend, io, &mut threads, &watch)?;
+            for (number, export) in exports {
+                served.insert(number, Served { export, owner: handle.clone(), flushes });
+            }
             owners.push(handle);
             owner_threads.push(thread);
         }
@@ -103,9 +109,10 @@ impl Server {
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
-        let (listeners, sockets) = offer(config, &Flushes(flushes), bound);
+        let served: Vec<_> = served.into_values().collect();
+        let (listeners, sockets) = offer(config, &served, bound);
         let listening = listeners.iter().map(Listener::socket).collect();
-        let acceptor_thread = start_acceptor(listeners, &owners, &stop, io, &watch)?;
+        let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, &owners);
         let end_begun = None;
         Ok(Self {
@@ -186,25 +193,26 @@ fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     Ok(result?)
 }
 
+/// The exports of a disk, by their indices in the configuration.
+type OfDisk = BTreeMap<usize, Arc<Export>>;
+
 /// Adds the groups of a disk's exports, and those above them, to its elevator. Returns the exports
 /// and the tenants, for the connections.
 fn populate(
     config: &Config,
     index: usize,
     elevator: &mut Elevator<Scheduler>,
-) -> (Vec<Export>, Vec<Tenant>) {
-    let exports = || config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
-    let groups = config.groups_on(index);
-    let place = |group| groups.binary_search(&group).expect("groups above are collected too");
-
+    notices: &Arc<Notices>,
+) -> (OfDisk, SlotMap<TenantId, Tenant>) {
     let root = elevator.groups().root();
     elevator.set_group_limits(Instant::START, root, config.root);
-    let mut tenants = Vec::<Tenant>::new();
-    for &group in &groups {
+    let mut tenants = SlotMap::with_key();
+    let mut known = BTreeMap::<usize, Known>::new();
+    for group in config.groups_on(index) {
         let configured = &config.groups[group];
         let GroupConfig { path, parent, keys, device_weights } = configured;
         // A parent has a smaller index in the configuration.
-        let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
+        let parent = parent.map_or(root, |parent| known[&parent].group);
         let id = elevator.add_group(Instant::START, parent, configured.weights().weight);
         elevator.set_weight(Instant::START, id, configured.weights());
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
@@ -212,18 +220,30 @@ fn populate(
         elevator.set_group_limits(Instant::START, id, keys.limits);
         // A group of a configuration that was checked has it.
         let memory = keys.memory.unwrap_or(config.keys.memory);
-        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-        tenants.push(Tenant::new(path.clone(), id, memory));
+        let memory = Pool::new(usize::try_from(memory).unwrap_or(usize::MAX), notices);
+        let tenant = tenants.insert(Tenant::new(path.clone(), id));
+        known.insert(group, Known { group: id, tenant, memory });
     }
-    let exports = exports().map(|(number, export)| Export {
-        index: number,
-        name: export.name.clone(),
-        offset: export.offset,
-        io_prio: export.keys.ioprio,
-        tenant: place(export.group),
+    let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
+    let exports = exports.map(|(number, export)| {
+        let Known { tenant, memory, .. } = &known[&export.group];
+        let (tenant, memory) = (*tenant, Arc::clone(memory));
+        let (name, io_prio) = (export.name.clone(), export.keys.ioprio);
+        let export = Export { name, offset: export.offset, io_prio, tenant, memory };
+        (number, Arc::new(export))
     });
     (exports.collect(), tenants)
 }
+
+/// A group of the configuration, as a disk knows it.
+struct Known {
+    group: GroupId,
+    tenant: TenantId,
+    memory: Arc<Pool>,
+}
+
+/// The exports of a disk, and its owner.
+type StartedOwner = (OfDisk, OwnerHandle, JoinHandle<io::Result<()>>);
 
 fn start_owner(
     config: &Config,
@@ -232,7 +252,7 @@ fn start_owner(
     io: IoEngine,
     threads: &mut [Thread],
     watch: &Watchers,
-) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
+) -> Result<StartedOwner> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
     let kind = disk.scheduler.kind();
@@ -246,7 +266,8 @@ fn start_owner(
     };
     let mut elevator = tuned::elevator(disk, device)?;
     announce::disk(disk, &*backend, io, &elevator);
-    let (exports, tenants) = populate(config, index, &mut elevator);
+    let notices = Thread::notices(threads);
+    let (exports, tenants) = populate(config, index, &mut elevator, &notices);
     let engine = Engine::new(elevator, &capabilities);
     let label = DiskLabel {
         config: disk.clone(),
@@ -258,29 +279,28 @@ fn start_owner(
     let handle = OwnerHandle::new(sender, waker.clone());
     let limits = if disk.keys.plug { PlugLimits::default() } else { PlugLimits::OFF };
     let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
-    let exports = exports.into();
-    let timeout = config.keys.payload_timeout;
-    let transport = nbd(&waker, threads, &exports, &tenants, plugged, timeout);
-    let mut connections = Connections::new(label, exports, tenants, inbox, transport);
+    let transport = nbd(&waker, threads, &notices, plugged, config.keys.payload_timeout);
+    let of_disk = exports.values().cloned().collect();
+    let mut connections = Connections::new(label, of_disk, tenants, inbox, transport);
     let (policy, beside) = (disk.keys.polling.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         let owner = Owner::new(engine, backend, Ring::new(io)?, MonotonicClock::start(), waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;
-    Ok((handle, thread))
+    Ok((exports, handle, thread))
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.
 fn offer(
     config: &Config,
-    flushes: &Flushes,
+    served: &[Served],
     bound: Vec<BoundSocket>,
 ) -> (Vec<Listener>, Vec<SocketFile>) {
-    let admission = Admission::new(config, raise_descriptors());
+    let rooms = Room::of_groups(config, raise_descriptors());
     let (mut listeners, mut files) = (Vec::new(), Vec::new());
     for (listen, socket) in config.listen.iter().zip(bound) {
-        let exports = ExportTable::new(config, listen, flushes, admission.clone());
+        let exports = ExportTable::new(config, listen, served, &rooms);
         listeners.push(match socket {
             BoundSocket::Unix(listener, file) => {
                 files.push(file);
@@ -294,14 +314,12 @@ fn offer(
 
 fn start_acceptor(
     listeners: Vec<Listener>,
-    owners: &[OwnerHandle],
     stop: &StopFlag,
     io: IoEngine,
     watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let owners = owners.to_vec();
     let stop = stop.clone();
-    spawn("acceptor", watch, move || Acceptor::new(listeners, owners, stop, io)?.run())
+    spawn("acceptor", watch, move || Acceptor::new(listeners, stop, io)?.run())
 }
 
 /// Starts a thread that reports when it fails, by an error or by a panic.

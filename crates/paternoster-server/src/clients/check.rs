@@ -1,22 +1,22 @@
 //! What has to hold after every round, for tests.
 
-use super::Clients;
 use super::connection::{Connection, Waiting};
+use super::{Clients, TenantId};
 
 impl Clients {
     /// Asserts that nobody is forgotten, and that what is charged is what is held.
     pub(crate) fn check(&self) {
-        let Self { connections: clients, exports, tenants, in_flight, .. } = self;
-        let of = |tenant: usize| {
-            clients.iter().filter(move |(_, client)| exports[client.export].tenant == tenant)
+        let Self { connections: clients, tenants, in_flight, .. } = self;
+        let of = |tenant: TenantId| {
+            clients.iter().filter(move |(_, client)| client.export.tenant == tenant)
         };
-        for (index, tenant) in tenants.iter().enumerate() {
+        for (id, tenant) in tenants {
             let waits = |client: &Connection| client.waiting == Waiting::ForCredit;
-            let waiting = of(index).filter(|(_, client)| waits(client)).count();
-            let by_clients = of(index).flat_map(|(_, client)| client.charged());
+            let waiting = of(id).filter(|(_, client)| waits(client)).count();
+            let by_clients = of(id).flat_map(|(_, client)| client.charged());
             let costs = in_flight
                 .values()
-                .filter(|command| exports[clients[command.connection].export].tenant == index);
+                .filter(|command| clients[command.connection].export.tenant == id);
             tenant.credit.check(by_clients.chain(costs.map(|command| command.cost)), waiting);
         }
         for client in clients.values() {

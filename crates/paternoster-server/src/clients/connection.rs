@@ -1,6 +1,7 @@
 //! One client in the transmission phase: its socket, the bytes received, and the bytes to send.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
@@ -15,7 +16,7 @@ use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
 use super::site::{ClientId, Site};
-use super::{Leave, nbd_extent};
+use super::{Export, Leave, nbd_extent};
 use crate::admission::Admitted;
 use crate::config::AtStop;
 use crate::messages::NewConnection;
@@ -71,8 +72,7 @@ pub(super) enum State {
 pub(super) struct Connection {
     socket: Fd,
     pub(super) transmission: Transmission,
-    /// Its export, as an index into the disk's exports.
-    pub(super) export: usize,
+    pub(super) export: Arc<Export>,
     /// Its name to the owner of the disk.
     pub(super) client: ClientId,
     _admitted: Admitted,
@@ -124,11 +124,11 @@ pub(super) enum Waiting {
 }
 
 impl Connection {
-    pub(super) fn new(new: NewConnection, client: ClientId, export: usize, now: Instant) -> Self {
+    pub(super) fn new(new: NewConnection, client: ClientId, now: Instant) -> Self {
         Self {
             socket: new.socket,
             transmission: Transmission::new(new.session),
-            export,
+            export: new.export,
             client,
             _admitted: new.admitted,
             leave: None,

@@ -18,6 +18,7 @@ mod account;
 mod check;
 mod connection;
 mod credit;
+mod export;
 mod incoming;
 mod leave;
 mod outgoing;
@@ -36,14 +37,16 @@ use paternoster::{Instant, Nanos};
 use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
-use slotmap::{Key, KeyData, SlotMap, new_key_type};
+use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use self::account::Grant;
 use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
+pub(crate) use self::export::{Export, TenantId};
 pub(crate) use self::leave::Leave;
 pub(crate) use self::outside::HeldBack;
-pub(crate) use self::pool::Pools;
+use self::pool::Lease;
+pub(crate) use self::pool::{Notices, Pool};
 use self::replies::Replies;
 pub(crate) use self::rotation::Rotation;
 use self::rotation::{ANSWER, QUANTUM};
@@ -79,26 +82,6 @@ enum Wants {
     Extents(StatusQuery),
 }
 
-/// An export of the disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Export {
-    /// Its index in the configuration.
-    pub(crate) index: usize,
-    pub(crate) name: String,
-    /// Where on the disk it starts, in bytes.
-    pub(crate) offset: u64,
-    pub(crate) io_prio: paternoster::IoPrio,
-    /// Its tenant, as an index.
-    pub(crate) tenant: usize,
-}
-
-impl Export {
-    /// What its connection of that number is called.
-    pub(crate) fn connection(&self, number: u64) -> String {
-        format!("{}#{number}", self.name)
-    }
-}
-
 /// A client that is served no more.
 #[derive(Debug)]
 pub(crate) struct Gone {
@@ -109,18 +92,18 @@ pub(crate) struct Gone {
 /// The clients that one thread serves.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    exports: Arc<[Export]>,
-    tenants: Vec<Tenant>,
+    /// Those that have had a client here.
+    tenants: SecondaryMap<TenantId, Tenant>,
     connections: SlotMap<ConnectionId, Connection>,
     in_flight: SlotMap<CommandId, InFlight>,
-    rotation: Rotation<ConnectionId>,
+    rotation: Rotation<TenantId, ConnectionId>,
     replies: Replies,
     /// The number of this thread among those that serve clients of the disk.
     thread: usize,
-    pools: Arc<Pools>,
+    notices: Arc<Notices>,
     /// Tenants of which something has changed in this round: what they hold, or what holds them
     /// back.
-    changed: Vec<usize>,
+    changed: Vec<TenantId>,
     stalled: Stalled,
     /// What becomes of commands that wait, once the server is being stopped.
     at_stop: Option<AtStop>,
@@ -129,28 +112,21 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// All clients of the disk, of tenants that may hold so many bytes each.
-    pub(crate) fn of_all(exports: Arc<[Export]>, memory: &[usize], stall_timeout: Nanos) -> Self {
-        Self::new(exports, &Pools::new(memory, Vec::new()), 0, stall_timeout)
+    /// All clients of the disk.
+    pub(crate) fn of_all(stall_timeout: Nanos) -> Self {
+        Self::new(Arc::default(), 0, stall_timeout)
     }
 
-    /// Clients that the thread of that number serves, of tenants that share these pools.
-    pub(crate) fn new(
-        exports: Arc<[Export]>,
-        pools: &Arc<Pools>,
-        thread: usize,
-        stall_timeout: Nanos,
-    ) -> Self {
-        let tenants: Vec<_> = pools.leases(thread).map(Tenant::new).collect();
+    /// Clients that the thread of that number serves, of all that get these notices.
+    pub(crate) fn new(notices: Arc<Notices>, thread: usize, stall_timeout: Nanos) -> Self {
         Self {
-            exports,
             connections: SlotMap::with_key(),
             in_flight: SlotMap::with_key(),
-            rotation: Rotation::new(tenants.len()),
-            tenants,
+            rotation: Rotation::default(),
+            tenants: SecondaryMap::new(),
             replies: Replies::default(),
             thread,
-            pools: Arc::clone(pools),
+            notices,
             changed: Vec::new(),
             stalled: Stalled::new(stall_timeout),
             at_stop: None,
@@ -158,16 +134,13 @@ impl Clients {
         }
     }
 
-    /// Takes a client in; `export` is an index into the disk's.
-    pub(crate) fn connect(
-        &mut self,
-        now: Instant,
-        client: ClientId,
-        export: usize,
-        new: NewConnection,
-    ) {
-        self.tenants[self.exports[export].tenant].connections += 1;
-        let id = self.connections.insert(Connection::new(new, client, export, now));
+    /// Takes a client in.
+    pub(crate) fn connect(&mut self, now: Instant, client: ClientId, new: NewConnection) {
+        let Export { tenant, memory, .. } = &*new.export;
+        let tenant = self.tenants.entry(*tenant).expect("a tenant outlives its exports");
+        let lease = || Lease::new(Arc::clone(memory), self.thread);
+        tenant.or_insert_with(|| Tenant::new(lease())).connections += 1;
+        let id = self.connections.insert(Connection::new(new, client, now));
         if let Some(at_stop) = self.at_stop {
             self.connections[id].stop(at_stop);
         }
@@ -394,7 +367,7 @@ impl Clients {
         self.give_back(tenant, granted);
     }
 
-    fn give_back(&mut self, tenant: usize, amount: Amount) {
+    fn give_back(&mut self, tenant: TenantId, amount: Amount) {
         self.tenants[tenant].credit.give_back(amount);
         self.note_change(tenant);
     }
@@ -416,8 +389,8 @@ impl Clients {
         self.note_change(tenant);
     }
 
-    fn tenant_of(&self, id: ConnectionId) -> usize {
-        self.exports[self.connections[id].export].tenant
+    fn tenant_of(&self, id: ConnectionId) -> TenantId {
+        self.connections[id].export.tenant
     }
 
     fn handle_request(&mut self, site: &mut impl Site, id: ConnectionId, request: Request) {
@@ -429,7 +402,7 @@ impl Clients {
             return;
         }
         let Request { cookie, command } = request;
-        let base = self.exports[self.connections[id].export].offset;
+        let base = self.connections[id].export.offset;
         let mut wants = Wants::Nothing;
         let op = match command {
             Command::Read { offset, len, .. } => {
@@ -479,7 +452,7 @@ impl Clients {
         let (wants, cost) = (Wants::Extents(query), Amount::Small(0));
         let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
         let connection = &mut self.connections[id];
-        let offset = self.exports[connection.export].offset + query.offset;
+        let offset = connection.export.offset + query.offset;
         let (client, tag_number) = (connection.client, tag.data().as_ffi());
         let question = Question { client, tag: tag_number, offset, len: query.len };
         if let Some(answer) = site.extents(question) {
@@ -513,13 +486,15 @@ impl Clients {
     /// Has accounts count what is held now, and queues connections for which there is credit, in
     /// their order.
     fn settle(&mut self, site: &impl Site) {
-        if self.pools.take_notice(self.thread) {
+        if self.notices.take(self.thread) {
             self.stalled.look_soon(site.now());
-            for tenant in 0..self.tenants.len() {
-                if self.tenants[tenant].credit.anyone_waits() {
-                    self.tenants[tenant].credit.look();
-                    self.note_change(tenant);
-                }
+            let waiting = self.tenants.iter_mut().filter(|(_, of)| of.credit.anyone_waits());
+            let looked = waiting.map(|(tenant, of)| {
+                of.credit.look();
+                tenant
+            });
+            for tenant in looked.collect::<Vec<_>>() {
+                self.note_change(tenant);
             }
         }
         for at in 0..self.changed.len() {
@@ -535,7 +510,7 @@ impl Clients {
     }
 
     /// Notes that something of the tenant has changed.
-    fn note_change(&mut self, tenant: usize) {
+    fn note_change(&mut self, tenant: TenantId) {
         if !std::mem::replace(&mut self.tenants[tenant].has_changed, true) {
             self.changed.push(tenant);
         }

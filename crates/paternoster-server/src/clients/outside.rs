@@ -10,9 +10,9 @@
 
 use paternoster::Outside;
 
-use super::Clients;
 use super::connection::ConnectionId;
 use super::tenant::Tenant;
+use super::{Clients, TenantId};
 use crate::stat::TimeStat;
 
 /// What keeps commands of a tenant from reaching the scheduler.
@@ -58,7 +58,7 @@ impl Clients {
     }
 
     /// Takes what holds each tenant's commands back now, of those of which it has changed.
-    pub(crate) fn take_changed(&mut self) -> Vec<(usize, HeldBack)> {
+    pub(crate) fn take_changed(&mut self) -> Vec<(TenantId, HeldBack)> {
         let Self { changed, tenants, .. } = self;
         changed
             .drain(..)

@@ -1,4 +1,4 @@
-//! The memory of each tenant of a disk, as all threads that serve its clients share it.
+//! The memory of a tenant of a disk, as all threads that serve its clients share it.
 //!
 //! ```text
 //!   thread 0   held ≤ leased ─┐             ┌─ credit: what all threads have leased
@@ -46,17 +46,20 @@ use super::credit::{Amount, Credit, Held};
 /// Bytes that are leased at a time for small amounts.
 const PART: Amount = Amount::Small(256 << 10);
 
-/// The accounts of a disk's tenants.
+/// Wakes the threads that serve a disk's clients; nobody where one is alone.
+#[derive(Debug, Default)]
+pub(crate) struct Notices(Vec<Notice>);
+
+/// The memory of one tenant.
 #[derive(Debug)]
-pub(crate) struct Pools {
-    tenants: Vec<Mutex<Pool>>,
-    /// One for each thread that is not alone.
-    notices: Vec<Notice>,
+pub(crate) struct Pool {
+    notices: Arc<Notices>,
+    shared: Mutex<Shared>,
 }
 
-/// What is shared of one tenant.
+/// What is shared of it.
 #[derive(Debug)]
-struct Pool {
+struct Shared {
     account: Account<Claim>,
     /// Claims that were called, until their threads take them, with what was leased for each.
     called: Vec<(Claim, Amount)>,
@@ -69,53 +72,48 @@ pub(super) struct Claim {
     pub(super) connection: ConnectionId,
 }
 
-impl Pools {
-    /// Of tenants that may hold so many bytes each, for threads that get these notices; for one
-    /// that is alone without.
-    pub(crate) fn new(memory: &[usize], notices: Vec<Notice>) -> Arc<Self> {
-        let pool = |&bytes: &usize| {
-            Mutex::new(Pool { account: Account::new(Credit::new(bytes)), called: Vec::new() })
-        };
-        Arc::new(Self { tenants: memory.iter().map(pool).collect(), notices })
-    }
-
-    /// Each tenant's lease for a thread. Of what it leases nothing is taken yet.
-    pub(super) fn leases(self: &Arc<Self>, thread: usize) -> impl Iterator<Item = Lease> {
-        (0..self.tenants.len()).map(move |tenant| Lease {
-            pools: Arc::clone(self),
-            tenant,
-            thread,
-            held: Held::default(),
-            leased: Held::default(),
-            waiting: 0,
-            called: VecDeque::new(),
-        })
+impl Notices {
+    /// One for each thread, in their order.
+    pub(crate) fn new(notices: Vec<Notice>) -> Arc<Self> {
+        Arc::new(Self(notices))
     }
 
     /// Returns whether the thread is to look at its tenants: a claim of it was called, or one of
     /// another thread waits.
-    pub(super) fn take_notice(&self, thread: usize) -> bool {
-        self.notices.get(thread).is_some_and(Notice::take)
+    pub(super) fn take(&self, thread: usize) -> bool {
+        self.0.get(thread).is_some_and(Notice::take)
     }
 
     /// One thread gives another notice.
-    fn notify(&self, thread: usize, other: usize) {
+    fn give(&self, thread: usize, other: usize) {
         if thread != other {
-            self.notices[other].give();
+            self.0[other].give();
         }
     }
 
-    fn lock(&self, tenant: usize) -> MutexGuard<'_, Pool> {
+    /// One thread gives all others notice.
+    fn give_all(&self, thread: usize) {
+        (0..self.0.len()).for_each(|other| self.give(thread, other));
+    }
+}
+
+impl Pool {
+    /// Of a tenant that may hold so many bytes, whose clients these threads serve.
+    pub(crate) fn new(bytes: usize, notices: &Arc<Notices>) -> Arc<Self> {
+        let shared = Shared { account: Account::new(Credit::new(bytes)), called: Vec::new() };
+        Arc::new(Self { notices: Arc::clone(notices), shared: Mutex::new(shared) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
         // A thread that panics ends the server; until then the others go on.
-        self.tenants[tenant].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What one thread has of a tenant's memory.
 #[derive(Debug)]
 pub(super) struct Lease {
-    pools: Arc<Pools>,
-    tenant: usize,
+    pool: Arc<Pool>,
     thread: usize,
     /// By connections of this thread.
     held: Held,
@@ -128,6 +126,18 @@ pub(super) struct Lease {
 }
 
 impl Lease {
+    /// That of a thread, which has leased nothing yet.
+    pub(super) fn new(pool: Arc<Pool>, thread: usize) -> Self {
+        Self {
+            pool,
+            thread,
+            held: Held::default(),
+            leased: Held::default(),
+            waiting: 0,
+            called: VecDeque::new(),
+        }
+    }
+
     /// Takes the amount for a connection, or has the connection wait in order of arrival. It is
     /// called once the amount has been taken for it.
     pub(super) fn take_or_wait(&mut self, connection: ConnectionId, amount: Amount) -> Grant {
@@ -197,7 +207,7 @@ impl Lease {
 
     /// Returns whether anybody but this thread's own commands could use what is not held.
     fn may_be_wanted(&self) -> bool {
-        self.anyone_waits() || !self.pools.notices.is_empty()
+        self.anyone_waits() || !self.pool.notices.0.is_empty()
     }
 
     /// Looks for connections that were called by other threads.
@@ -225,7 +235,7 @@ impl Lease {
 
     /// Returns all that wait, on whichever thread.
     pub(super) fn claims(&self) -> Vec<Claim> {
-        self.pools.lock(self.tenant).account.waiting().collect()
+        self.pool.lock().account.waiting().collect()
     }
 
     /// The claim of a connection of this thread.
@@ -235,9 +245,9 @@ impl Lease {
 
     /// Has the account count what is held, changes it, and calls those for whom there is room then.
     fn update<R>(&mut self, change: impl FnOnce(&mut Account<Claim>) -> R) -> R {
-        let Self { pools, tenant, thread, held, leased, waiting, called: own } = self;
-        let mut pool = pools.lock(*tenant);
-        let Pool { account, called } = &mut *pool;
+        let Self { pool, thread, held, leased, waiting, called: own } = self;
+        let mut shared = pool.lock();
+        let Shared { account, called } = &mut *shared;
         let had_claims = account.anyone_waits();
         account.replace(*leased, *held);
         *leased = *held;
@@ -245,10 +255,10 @@ impl Lease {
         if account.anyone_waits() {
             while let Some((claim, amount)) = account.call_next() {
                 called.push((claim, amount));
-                pools.notify(*thread, claim.thread);
+                pool.notices.give(*thread, claim.thread);
             }
             if !had_claims && account.anyone_waits() {
-                (0..pools.notices.len()).for_each(|other| pools.notify(*thread, other));
+                pool.notices.give_all(*thread);
             }
         }
         for (claim, amount) in called.extract_if(.., |(claim, _)| claim.thread == *thread) {
@@ -274,7 +284,7 @@ impl Lease {
         assert_eq!(self.held, held, "what is counted is what is held");
         assert!(self.leased == held || !self.may_be_wanted(), "nothing is kept from others");
         assert!(
-            self.pools.lock(self.tenant).account.has_called_all(),
+            self.pool.lock().account.has_called_all(),
             "somebody waits for credit that is there"
         );
         assert_eq!((self.waiting, self.called.len()), (waiting, 0), "who waits is called once");

@@ -25,7 +25,7 @@ impl Wake for Nobody {
 
 /// Threads whose rounds a test makes.
 struct Rig {
-    pools: Arc<Pools>,
+    notices: Arc<Notices>,
     leases: Vec<Lease>,
     /// What each connection holds, by thread.
     held: Vec<Vec<(ConnectionId, Amount)>>,
@@ -37,10 +37,11 @@ impl Rig {
     fn new(threads: usize) -> Self {
         let with_notice = if threads == 1 { 0 } else { threads };
         let notices = (0..with_notice).map(|_| Notice::new(Nobody)).collect();
-        let pools = Pools::new(&[LIMIT], notices);
+        let notices = Notices::new(notices);
+        let pool = Pool::new(LIMIT, &notices);
         Self {
-            leases: (0..threads).flat_map(|thread| pools.leases(thread)).collect(),
-            pools,
+            leases: (0..threads).map(|thread| Lease::new(Arc::clone(&pool), thread)).collect(),
+            notices,
             held: vec![Vec::new(); threads],
             ids: SlotMap::with_key(),
         }
@@ -72,7 +73,7 @@ impl Rig {
     /// The thread ends a round, or begins one.
     fn settle(&mut self, thread: usize) {
         let lease = &mut self.leases[thread];
-        if self.pools.take_notice(thread) {
+        if self.notices.take(thread) {
             lease.look();
         }
         lease.settle();
@@ -230,9 +231,9 @@ fn part_that_is_leased_serves_many_commands_and_is_given_back_with_the_round() {
 fn other_threads_get_notice_of_the_first_that_waits() {
     let mut rig = Rig::new(THREADS);
     assert_eq!(rig.want(0, Amount::Large(24 * MIB)), Grant::Taken);
-    assert!((0..THREADS).all(|thread| !rig.pools.take_notice(thread)));
+    assert!((0..THREADS).all(|thread| !rig.notices.take(thread)));
     assert_eq!(rig.want(1, Amount::Large(24 * MIB)), Grant::Waits);
-    let noticed: Vec<_> = (0..THREADS).map(|thread| rig.pools.take_notice(thread)).collect();
+    let noticed: Vec<_> = (0..THREADS).map(|thread| rig.notices.take(thread)).collect();
     assert_eq!(noticed, [true, false, true]);
 }
 
@@ -254,27 +255,27 @@ fn threads_that_sleep_are_woken_for_what_others_give_back() {
     thread::scope(|scope| {
         let starts: Vec<_> = (0..4)
             .map(|number| {
-                let (start, pools) = std::sync::mpsc::channel::<Arc<Pools>>();
+                let (start, pool) = std::sync::mpsc::channel::<Arc<Pool>>();
                 let held = &held;
                 let thread = scope.spawn(move || {
-                    let pools = pools.recv().expect("they are made");
-                    run_alone(number, &pools, held);
+                    let pool = pool.recv().expect("it is made");
+                    run_alone(number, &pool, held);
                 });
                 send.send(Notice::new(Parked(thread.thread().clone()))).expect("it is taken");
                 start
             })
             .collect();
-        let pools = Pools::new(&[LIMIT], notices.try_iter().collect());
+        let pool = Pool::new(LIMIT, &Notices::new(notices.try_iter().collect()));
         for start in starts {
-            start.send(pools.clone()).expect("it waits");
+            start.send(pool.clone()).expect("it waits");
         }
     });
 }
 
 /// The rounds of a thread: it takes, waits where it has to, and gives back.
-fn run_alone(number: usize, pools: &Arc<Pools>, held: &AtomicUsize) {
+fn run_alone(number: usize, pool: &Arc<Pool>, held: &AtomicUsize) {
     let mut random = Rng::with_seed(number as u64);
-    let mut lease = pools.leases(number).next().expect("a tenant");
+    let mut lease = Lease::new(Arc::clone(pool), number);
     let mut ids = SlotMap::<ConnectionId, ()>::with_key();
     for _ in 0..3_000 {
         let amount = match random.u8(..4) {
@@ -283,7 +284,7 @@ fn run_alone(number: usize, pools: &Arc<Pools>, held: &AtomicUsize) {
         };
         if lease.take_or_wait(ids.insert(()), amount) == Grant::Waits {
             while lease.next_called().is_none() {
-                if pools.take_notice(number) {
+                if pool.notices.take(number) {
                     lease.look();
                 } else {
                     thread::park();

@@ -21,6 +21,8 @@
 
 use std::collections::VecDeque;
 
+use slotmap::{Key, SecondaryMap};
+
 /// Units of work in one visit to a tenant.
 pub(super) const QUANTUM: i32 = 16;
 
@@ -32,16 +34,17 @@ const BUDGET: i32 = 128;
 /// asks for nothing else would have the disk of its neighbours wait for most of the time.
 pub(super) const ANSWER: i32 = 8;
 
-/// The tenants' connections with something to do; `C` names one.
+/// The tenants' connections with something to do; `T` names a tenant, `C` a connection.
 #[derive(Debug)]
-pub(crate) struct Rotation<C> {
-    tenants: Vec<Queue<C>>,
+pub(crate) struct Rotation<T: Key, C> {
+    /// Those that have had something to do.
+    tenants: SecondaryMap<T, Queue<C>>,
     /// Tenants with something to do, the next first.
-    order: VecDeque<usize>,
+    order: VecDeque<T>,
     /// Units left in this round.
     budget: i32,
     /// Whose visit has not been charged yet.
-    visited: Option<usize>,
+    visited: Option<T>,
 }
 
 #[derive(Debug)]
@@ -51,18 +54,20 @@ struct Queue<C> {
     left: i32,
 }
 
-impl<C> Rotation<C> {
-    pub(crate) fn new(tenants: usize) -> Self {
-        let queue = || Queue { ready: VecDeque::new(), left: 0 };
-        let tenants = std::iter::repeat_with(queue).take(tenants).collect();
-        Self { tenants, order: VecDeque::new(), budget: BUDGET, visited: None }
+impl<T: Key, C> Default for Rotation<T, C> {
+    fn default() -> Self {
+        let (tenants, order) = (SecondaryMap::new(), VecDeque::new());
+        Self { tenants, order, budget: BUDGET, visited: None }
     }
+}
 
+impl<T: Key, C> Rotation<T, C> {
     /// A connection of the tenant has something to do. It is queued once. A visit is charged before
     /// its connection is queued again: else what it was given for the visit counts for the next.
-    pub(crate) fn add(&mut self, tenant: usize, connection: C) {
+    pub(crate) fn add(&mut self, tenant: T, connection: C) {
         debug_assert_ne!(self.visited, Some(tenant), "a visit is charged first");
-        let queue = &mut self.tenants[tenant];
+        let entry = self.tenants.entry(tenant).expect("a tenant outlives its connections");
+        let queue = entry.or_insert_with(|| Queue { ready: VecDeque::new(), left: 0 });
         if queue.ready.is_empty() {
             self.order.push_back(tenant);
             // What was not used is not saved; what was used beyond stays owed.
@@ -99,7 +104,7 @@ impl<C> Rotation<C> {
     }
 
     /// The tenant has used so many units.
-    pub(crate) fn charge(&mut self, tenant: usize, units: i32) {
+    pub(crate) fn charge(&mut self, tenant: T, units: i32) {
         self.visited = None;
         self.tenants[tenant].left -= units;
         self.budget -= units;
@@ -113,26 +118,35 @@ impl<C> Rotation<C> {
 
 #[cfg(test)]
 mod tests {
+    use slotmap::SlotMap;
+
     use super::*;
+    use crate::clients::TenantId;
+
+    fn tenants<const N: usize>() -> [TenantId; N] {
+        let mut keys = SlotMap::with_key();
+        [(); N].map(|()| keys.insert(()))
+    }
 
     /// Rounds in which tenant 0 has a thousand connections with work of `units` each, and tenant 1
     /// one connection with as much as one visit takes, always: the units of each.
     fn work(units: i32, rounds: usize) -> [i32; 2] {
-        let mut rotation = Rotation::new(2);
+        let mut rotation = Rotation::default();
+        let tenants = tenants::<2>();
         for connection in 0..1000 {
-            rotation.add(0, (0, connection));
+            rotation.add(tenants[0], (0, connection));
         }
-        rotation.add(1, (1, 0));
+        rotation.add(tenants[1], (1, 0));
         let mut used = [0; 2];
         for _ in 0..rounds {
             rotation.begin_round();
             let mut in_round = 0;
             while let Some((tenant, connection)) = rotation.next() {
                 let units = if tenant == 0 { units } else { QUANTUM };
-                rotation.charge(tenant, units);
+                rotation.charge(tenants[tenant], units);
                 used[tenant] += units;
                 in_round += units;
-                rotation.add(tenant, (tenant, connection));
+                rotation.add(tenants[tenant], (tenant, connection));
             }
             assert!(in_round < BUDGET + units.max(QUANTUM), "a round of {in_round} units");
             assert!(rotation.has_more());
@@ -150,26 +164,30 @@ mod tests {
     /// are of.
     #[test]
     fn sixteen_commands_of_each_of_eight_tenants_fit_into_one_round() {
-        let mut rotation = Rotation::new(8);
-        (0..8).for_each(|tenant| rotation.add(tenant, tenant));
+        let mut rotation = Rotation::default();
+        let tenants = tenants::<8>();
+        for tenant in tenants {
+            rotation.add(tenant, tenant);
+        }
         rotation.begin_round();
-        let visited: Vec<usize> = std::iter::from_fn(|| {
+        let visited: Vec<_> = std::iter::from_fn(|| {
             let tenant = rotation.next()?;
             rotation.charge(tenant, 16);
             Some(tenant)
         })
         .collect();
-        assert_eq!(visited, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(visited, tenants);
         assert!(!rotation.has_more());
     }
 
     #[test]
     fn round_has_sixteen_answers() {
-        let mut rotation = Rotation::new(1);
-        (0..100).for_each(|connection| rotation.add(0, connection));
+        let mut rotation = Rotation::default();
+        let [tenant] = tenants();
+        (0..100).for_each(|connection| rotation.add(tenant, connection));
         rotation.begin_round();
         let answers =
-            std::iter::from_fn(|| rotation.next().inspect(|_| rotation.charge(0, ANSWER)));
+            std::iter::from_fn(|| rotation.next().inspect(|_| rotation.charge(tenant, ANSWER)));
         assert_eq!(answers.count(), 16);
     }
 
@@ -184,15 +202,16 @@ mod tests {
 
     #[test]
     fn tenant_alone_has_all_of_every_round() {
-        let mut rotation = Rotation::new(3);
+        let mut rotation = Rotation::default();
+        let [_, tenant, _] = tenants();
         for _ in 0..1000 {
-            rotation.add(1, ());
+            rotation.add(tenant, ());
         }
         for _ in 0..7 {
             rotation.begin_round();
             let mut served = 0;
             while rotation.next().is_some() {
-                rotation.charge(1, 1);
+                rotation.charge(tenant, 1);
                 served += 1;
             }
             assert_eq!(served, BUDGET);

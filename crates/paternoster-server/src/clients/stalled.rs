@@ -6,10 +6,9 @@
 
 use paternoster::{Instant, Nanos};
 
-use super::Clients;
-use super::Leave;
 use super::connection::{Connection, ConnectionId, State};
 use super::pool::Claim;
+use super::{Clients, Leave, TenantId};
 
 /// The least time between two looks.
 const LOOK: Nanos = Nanos::from_millis(250);
@@ -48,12 +47,12 @@ impl Clients {
         let timeout = self.stalled.timeout;
         let then = now.saturating_sub(timeout);
         let mut anyone_waits = false;
-        for tenant in 0..self.tenants.len() {
+        for tenant in self.tenants.keys().collect::<Vec<_>>() {
             let waiting = self.waiting_of(tenant);
             anyone_waits |= !waiting.is_empty();
             let credit = &self.tenants[tenant].credit;
             let is_stalled = |id: ConnectionId, client: &Connection| {
-                self.exports[client.export].tenant == tenant
+                client.export.tenant == tenant
                     && client.is_stalled_since(then)
                     && waiting.iter().any(|&claim| claim != credit.claim(id))
             };
@@ -71,7 +70,7 @@ impl Clients {
     }
 
     /// Returns the connections of a tenant that wait for credit and can use it, on all threads.
-    fn waiting_of(&self, tenant: usize) -> Vec<Claim> {
+    fn waiting_of(&self, tenant: TenantId) -> Vec<Claim> {
         let is_of_use = |claim: &Claim| {
             claim.thread != self.thread || self.connections[claim.connection].state != State::Failed
         };

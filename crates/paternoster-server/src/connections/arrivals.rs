@@ -18,10 +18,11 @@ use paternoster_disk::{
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+use slotmap::SlotMap;
 
 use super::{Connections, DiskLabel, Tenant};
-use crate::admission::Admission;
-use crate::clients::{Clients, Export};
+use crate::admission::Room;
+use crate::clients::{Clients, Export, Pool};
 use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
@@ -96,27 +97,25 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let mut elevator =
         Elevator::new(AnyScheduler::new(kind, Sink::default()), device, Instant::START);
     let root = elevator.groups().root();
-    let tenants = ["/a", "/b"].map(|path| {
+    let mut tenants = SlotMap::with_key();
+    let exports = [("/a", 0), ("/b", 1)].map(|(path, index)| {
         let group = elevator.add_group(Instant::START, root, Weight::default());
-        Tenant::new(path.to_owned(), group, 64 << 20)
-    });
-    let exports = [0, 1].map(|index| Export {
-        index,
-        name: format!("e{index}"),
-        offset: index as u64 * SHARE * BLOCK,
-        io_prio: IoPrio::default(),
-        tenant: index,
+        Arc::new(Export {
+            name: format!("e{index}"),
+            offset: index * SHARE * BLOCK,
+            io_prio: IoPrio::default(),
+            tenant: tenants.insert(Tenant::new(path.to_owned(), group)),
+            memory: Pool::new(64 << 20, &Arc::default()),
+        })
     });
     let label = DiskLabel::in_memory(kind);
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());
     let patience = Nanos::from_millis(60_000);
-    let (exports, tenants) = (Arc::from(exports), Vec::from(tenants));
-    let clients_of_all = Clients::of_all(Arc::clone(&exports), &[64 << 20; 2], patience);
-    let transport = Box::new(clients_of_all);
-    let mut connections = Connections::new(label, exports, tenants, inbox, transport);
-    let clients = [0, 1].map(|export| connect(&handle, export, &sent[export]));
+    let transport = Box::new(Clients::of_all(patience));
+    let mut connections = Connections::new(label, exports.to_vec(), tenants, inbox, transport);
+    let clients = [0, 1].map(|client| connect(&handle, &exports[client], &sent[client]));
     let started = Arc::new(Mutex::new(Vec::new()));
     let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
     let thread = thread::spawn(move || {
@@ -140,12 +139,12 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
 
 /// A client that has sent these commands with the end of its handshake, and disconnects when it has
 /// been answered. Its socket keeps sends apart.
-fn connect(handle: &OwnerHandle, export: usize, commands: &[u8]) -> OwnedFd {
+fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> OwnedFd {
     let kind = SocketType::SEQPACKET;
     let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
     let (ours, theirs) = pair.expect("sockets");
     let info = ExportInfo {
-        name: format!("e{export}"),
+        name: export.name.clone(),
         description: None,
         size: SHARE * BLOCK,
         flags: TransmissionFlags::HAS_FLAGS,
@@ -159,9 +158,9 @@ fn connect(handle: &OwnerHandle, export: usize, commands: &[u8]) -> OwnedFd {
         socket: Arc::new(theirs),
         session,
         input: BytesMut::from(&input[..]),
-        export,
+        export: Arc::clone(export),
         peer: Peer::Unknown,
-        admitted: Admission::new(&config, 1024).admit(0).expect("room"),
+        admitted: Room::of_groups(&config, 1024)[0].admit().expect("room"),
     });
     ours
 }

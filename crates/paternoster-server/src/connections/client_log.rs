@@ -1,17 +1,18 @@
 //! The log lines about clients: when they connect, when they leave, and when they are cut off.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Connections;
 use super::register::Registered;
-use crate::clients::{ClientId, Leave};
+use crate::clients::{ClientId, Export, Leave};
 use crate::peer::Peer;
 
 impl Connections {
     pub(super) fn log_connected(&mut self, client: ClientId) {
         let Registered { export, peer, .. } = self.register.client(client);
-        let (export, peer) = (*export, *peer);
-        self.log_line("a client has connected", export, peer, None);
+        let (export, peer) = (Arc::clone(export), *peer);
+        self.log_line("a client has connected", &export, peer, None);
     }
 
     /// The connection is not counted any more.
@@ -20,15 +21,14 @@ impl Connections {
             Some(Leave::CutOff(_) | Leave::Stalled(_)) => "a client was cut off",
             _ => "a client has left",
         };
-        self.log_line(kind, client.export, client.peer, why);
+        self.log_line(kind, &client.export, client.peer, why);
     }
 
     /// Logs a line about the client; `kind` is its sentence, of which there is one a second.
-    fn log_line(&mut self, kind: &'static str, export: usize, peer: Peer, why: Option<Leave>) {
+    fn log_line(&mut self, kind: &'static str, export: &Export, peer: Peer, why: Option<Leave>) {
         let Some(line) = self.limits.admit(kind, Instant::now()) else { return };
-        let export = &self.exports[export];
         let tenant = &self.tenants[export.tenant];
-        let on_disk: u32 = self.tenants.iter().map(|tenant| tenant.connections).sum();
+        let on_disk: u32 = self.tenants.values().map(|tenant| tenant.connections).sum();
         tracing::info!(
             disk = self.label.config.name,
             export = export.name,

@@ -79,7 +79,7 @@ impl Connections {
         let Fault { op, errno, piece } = fault;
         let export = piece.and_then(|piece| {
             let client = self.register.get(self.transport.client_of(piece.tag)?)?;
-            Some(self.exports[client.export].name.as_str())
+            Some(client.export.name.as_str())
         });
         tracing::error!(
             disk = self.label.config.name,

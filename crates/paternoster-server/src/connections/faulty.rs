@@ -1,7 +1,7 @@
 //! A disk on a device that fails, served on a thread of its own, for tests.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind};
@@ -10,6 +10,7 @@ use paternoster_disk::{
     Transfer, TransferDone, TransferId, Transferred, Waker,
 };
 use rustix::io::Errno;
+use slotmap::SlotMap;
 
 use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner};
@@ -76,9 +77,9 @@ impl Faulty {
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
-        let exports = Arc::from([]);
-        let transport = Box::new(Clients::of_all(Arc::clone(&exports), &[], Nanos::ZERO));
-        let mut connections = Connections::new(label, exports, Vec::new(), inbox, transport);
+        let transport = Box::new(Clients::of_all(Nanos::ZERO));
+        let (exports, tenants) = (Vec::new(), SlotMap::with_key());
+        let mut connections = Connections::new(label, exports, tenants, inbox, transport);
         connections.patience = patience;
         let thread = thread::spawn(move || {
             let mut owner = Owner::new(

@@ -46,6 +46,6 @@ impl Connections {
         if path == ROOT {
             return Some(owner.engine().elevator().groups().root());
         }
-        self.tenants.iter().find(|tenant| tenant.path == path).map(|tenant| tenant.group)
+        self.tenants.values().find(|tenant| tenant.path == path).map(|tenant| tenant.group)
     }
 }

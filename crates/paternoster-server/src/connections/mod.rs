@@ -39,6 +39,7 @@ use std::sync::{Arc, mpsc};
 use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, GroupId, Instant};
 use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
+use slotmap::SlotMap;
 
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
@@ -48,7 +49,7 @@ use self::register::Register;
 use self::shutdown::{Patience, ShuttingDown};
 use self::targets::UnmetTargets;
 pub(crate) use self::transport::{Transport, nbd};
-use crate::clients::{Export, Gone};
+use crate::clients::{Export, Gone, TenantId};
 use crate::config::DiskConfig;
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
@@ -66,16 +67,14 @@ pub(crate) type DiskOwner = Owner<Scheduler>;
 pub(crate) struct Tenant {
     pub(crate) path: String,
     pub(crate) group: GroupId,
-    /// Bytes that its clients may hold.
-    pub(crate) memory: usize,
     /// Its clients that are connected.
     connections: u32,
 }
 
 impl Tenant {
-    /// A tenant without clients, which may hold `memory` bytes.
-    pub(crate) fn new(path: String, group: GroupId, memory: usize) -> Self {
-        Self { path, group, memory, connections: 0 }
+    /// A tenant without clients.
+    pub(crate) fn new(path: String, group: GroupId) -> Self {
+        Self { path, group, connections: 0 }
     }
 }
 
@@ -105,8 +104,8 @@ impl DiskLabel {
 #[derive(Debug)]
 pub(crate) struct Connections {
     label: DiskLabel,
-    exports: Arc<[Export]>,
-    tenants: Vec<Tenant>,
+    exports: Vec<Arc<Export>>,
+    tenants: SlotMap<TenantId, Tenant>,
     inbox: mpsc::Receiver<Message>,
     register: Register,
     transport: Box<dyn Transport>,
@@ -121,8 +120,8 @@ pub(crate) struct Connections {
 impl Connections {
     pub(crate) fn new(
         label: DiskLabel,
-        exports: Arc<[Export]>,
-        tenants: Vec<Tenant>,
+        exports: Vec<Arc<Export>>,
+        tenants: SlotMap<TenantId, Tenant>,
         inbox: mpsc::Receiver<Message>,
         transport: Box<dyn Transport>,
     ) -> Self {
@@ -143,19 +142,17 @@ impl Connections {
     }
 
     fn connect(&mut self, owner: &mut DiskOwner, new: NewConnection) {
-        let mine = self.exports.iter().position(|export| export.index == new.export);
-        let export = mine.expect("clients are handed to the owner of their export's disk");
-        self.tenants[self.exports[export].tenant].connections += 1;
-        let client = self.register.enter(export, new.peer);
+        self.tenants[new.export.tenant].connections += 1;
+        let client = self.register.enter(Arc::clone(&new.export), new.peer);
         self.log_connected(client);
-        self.transport.connect(owner.now(), client, export, new);
+        self.transport.connect(owner.now(), client, new);
     }
 
     /// Forgets clients that are served no more.
     fn forget(&mut self, owner: &mut DiskOwner, gone: Vec<Gone>) {
         for Gone { client, why } in gone {
             let client = self.register.leave(client);
-            self.tenants[self.exports[client.export].tenant].connections -= 1;
+            self.tenants[client.export.tenant].connections -= 1;
             self.log_left(&client, why);
             if let Some(ioc) = client.ioc {
                 owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
@@ -168,8 +165,8 @@ impl Connections {
         &'a mut self,
         owner: &'a mut DiskOwner,
     ) -> (&'a mut dyn Transport, OwnSite<'a>) {
-        let Self { exports, tenants, register, transport, .. } = self;
-        (&mut **transport, OwnSite { owner, exports, tenants, register })
+        let Self { tenants, register, transport, .. } = self;
+        (&mut **transport, OwnSite { owner, tenants, register })
     }
 }
 

@@ -5,37 +5,37 @@ use std::io;
 use paternoster::scheduler::Work;
 use paternoster::{Instant, IocId, PlugRules};
 use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
+use slotmap::SlotMap;
 
-use super::register::Register;
+use super::register::{Register, Registered};
 use super::stat::elevator_now;
 use super::{DiskOwner, Tenant};
-use crate::clients::{ClientId, Export, HeldBack, Question, Site};
+use crate::clients::{ClientId, HeldBack, Question, Site, TenantId};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
 pub(crate) struct OwnSite<'a> {
     pub(crate) owner: &'a mut DiskOwner,
-    pub(super) exports: &'a [Export],
-    pub(super) tenants: &'a [Tenant],
+    pub(super) tenants: &'a SlotMap<TenantId, Tenant>,
     pub(super) register: &'a mut Register,
 }
 
 impl OwnSite<'_> {
-    /// The tenant of a client, as an index.
-    pub(crate) fn tenant_of(&mut self, client: ClientId) -> usize {
-        self.exports[self.register.client(client).export].tenant
+    /// The tenant of a client.
+    pub(crate) fn tenant_of(&mut self, client: ClientId) -> TenantId {
+        self.register.client(client).export.tenant
     }
 
     /// The I/O context of a client, made at its first command.
     pub(crate) fn io_context(&mut self, client: ClientId) -> IocId {
         let client = self.register.client(client);
         *client.ioc.get_or_insert_with(|| {
-            let export = &self.exports[client.export];
+            let Registered { export, number, .. } = client;
             let tenant = &self.tenants[export.tenant];
             self.owner.administer(|elevator, now| {
                 let ioc = elevator.add_io_context(now, export.io_prio, tenant.group);
                 if let Some(recording) = &mut elevator.trace().recording {
-                    recording.add(ioc, Client::new(export, client.number, tenant));
+                    recording.add(ioc, Client::new(export.connection(*number), tenant));
                 }
                 ioc
             })
@@ -49,7 +49,7 @@ impl OwnSite<'_> {
 
     /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach
     /// it.
-    pub(crate) fn note_outside(&mut self, tenant: usize, held_back: HeldBack) {
+    pub(crate) fn note_outside(&mut self, tenant: TenantId, held_back: HeldBack) {
         let (now, group) = (elevator_now(self.owner), self.tenants[tenant].group);
         self.owner.trace().accounts.note_outside(now, group, held_back.outside());
     }
@@ -82,8 +82,7 @@ impl Site for OwnSite<'_> {
         let answer = self.owner.backend().extents(offset, len.into());
         if let Ok(extents) = &answer {
             let looks = u32::try_from(extents.len()).expect("a look has few extents");
-            let export = &self.exports[self.register.client(client).export];
-            let group = self.tenants[export.tenant].group;
+            let group = self.tenants[self.tenant_of(client)].group;
             self.owner.administer(|elevator, now| elevator.charge(now, group, Work::Ops(looks)));
         }
         Some(answer)

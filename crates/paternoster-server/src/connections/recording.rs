@@ -16,13 +16,12 @@ impl Connections {
             return None;
         }
         let clients = self.register.by_io_context();
-        let clients = clients.into_iter().map(|(ioc, (export, number))| {
-            let export = &self.exports[export];
-            (ioc, Client::new(export, number, &self.tenants[export.tenant]))
+        let clients = clients.into_iter().map(|(ioc, client)| {
+            (ioc, Client::new(client.name(), &self.tenants[client.export.tenant]))
         });
         owner.trace().recording = Some(Box::new(Recording::new(reader, clients.collect())));
         let root = owner.engine().elevator().groups().root();
-        let tenants = self.tenants.iter().map(|tenant| (tenant.group, tenant.path.clone()));
+        let tenants = self.tenants.values().map(|tenant| (tenant.group, tenant.path.clone()));
         Some([(root, "/".to_owned())].into_iter().chain(tenants).collect())
     }
 }

@@ -1,18 +1,18 @@
 //! The clients of a disk as its owner knows them, whichever thread serves them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use paternoster::IocId;
 use slotmap::SlotMap;
 
-use crate::clients::ClientId;
+use crate::clients::{ClientId, Export};
 use crate::peer::Peer;
 
 /// A client that is connected.
 #[derive(Debug)]
 pub(super) struct Registered {
-    /// Its export, as an index into the disk's.
-    pub(super) export: usize,
+    pub(super) export: Arc<Export>,
     /// Its number among the disk's connections, in order of arrival, from 1.
     pub(super) number: u64,
     pub(super) peer: Peer,
@@ -28,8 +28,15 @@ pub(super) struct Register {
     connected: u64,
 }
 
+impl Registered {
+    /// What it is called.
+    pub(super) fn name(&self) -> String {
+        self.export.connection(self.number)
+    }
+}
+
 impl Register {
-    pub(super) fn enter(&mut self, export: usize, peer: Peer) -> ClientId {
+    pub(super) fn enter(&mut self, export: Arc<Export>, peer: Peer) -> ClientId {
         self.connected += 1;
         let number = self.connected;
         self.clients.insert(Registered { export, number, peer, ioc: None })
@@ -51,9 +58,8 @@ impl Register {
         self.clients.len()
     }
 
-    /// The export and the number of each client that has an I/O context.
-    pub(super) fn by_io_context(&self) -> BTreeMap<IocId, (usize, u64)> {
-        let clients = self.clients.values();
-        clients.filter_map(|client| Some((client.ioc?, (client.export, client.number)))).collect()
+    /// The clients that have an I/O context, by that.
+    pub(super) fn by_io_context(&self) -> BTreeMap<IocId, &Registered> {
+        self.clients.values().filter_map(|client| Some((client.ioc?, client))).collect()
     }
 }

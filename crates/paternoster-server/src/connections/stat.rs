@@ -1,6 +1,7 @@
 //! What `stat` reports of a disk, its groups, and its scheduler's queues.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
@@ -9,6 +10,7 @@ use paternoster_disk::Granules;
 use super::settings::shown_tunables;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce;
+use crate::clients::Export;
 use crate::config::limits_in_numbers;
 use crate::depth;
 use crate::stat::{
@@ -25,7 +27,7 @@ impl Connections {
         let at = owner.now();
         let now = owner.engine().elevator().clock().elevator_time(at);
         owner.trace().accounts.close_all(now);
-        let accounts = self.tenants.iter().map(|tenant| {
+        let accounts = self.tenants.values().map(|tenant| {
             let accounts = &owner.trace().accounts;
             (accounts.times(tenant.group), accounts.behind(tenant.group))
         });
@@ -96,22 +98,27 @@ impl Connections {
     /// In the order of their groups and connections.
     fn queue_stats(&self, owner: &DiskOwner, queues: &[QueueDump]) -> Vec<QueueStat> {
         let paths: BTreeMap<_, _> =
-            self.tenants.iter().map(|tenant| (tenant.group, &tenant.path)).collect();
+            self.tenants.values().map(|tenant| (tenant.group, &tenant.path)).collect();
         let connections = self.register.by_io_context();
         let formatter = QueueFormatter {
             now: elevator_now(owner),
             hz: owner.engine().elevator().device().hz,
             path: &|queue| paths.get(&queue.group).map_or("/", |path| path).to_owned(),
             connection: &|QueueName { ioc, .. }| match connections.get(&ioc) {
-                Some((export, number)) => self.exports[*export].connection(*number),
+                Some(client) => client.name(),
                 None => "gone".to_owned(),
             },
         };
         let mut sorted: Vec<_> = queues.iter().collect();
         let place = |queue: &QueueDump| {
-            (self.tenants.iter().position(|tenant| tenant.group == queue.group), queue.name.sync)
+            (self.tenants.values().position(|tenant| tenant.group == queue.group), queue.name.sync)
         };
-        sorted.sort_by_key(|queue| (place(queue), connections.get(&queue.name.ioc)));
+        let of_client = |queue: &QueueDump| {
+            let client = connections.get(&queue.name.ioc)?;
+            let is_of_client = |export: &Arc<Export>| Arc::ptr_eq(export, &client.export);
+            Some((self.exports.iter().position(is_of_client), client.number))
+        };
+        sorted.sort_by_key(|queue| (place(queue), of_client(queue)));
         sorted.into_iter().map(|queue| QueueStat::of(queue, &formatter)).collect()
     }
 
@@ -137,11 +144,11 @@ impl Connections {
         let parents: BTreeSet<_> =
             elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
         let paths: BTreeMap<_, _> =
-            self.tenants.iter().map(|tenant| (tenant.group, &tenant.path)).collect();
+            self.tenants.values().map(|tenant| (tenant.group, &tenant.path)).collect();
         let path_of = |group: &GroupId| paths.get(group).map(|path| (*path).clone());
-        let tenants = self.tenants.iter().zip(accounts).enumerate();
-        let tenants = tenants.map(|(index, (tenant, (times, behind)))| {
-            let exports = self.exports.iter().filter(|export| export.tenant == index);
+        let tenants = self.tenants.iter().zip(accounts);
+        let tenants = tenants.map(|((id, tenant), (times, behind))| {
+            let exports = self.exports.iter().filter(|export| export.tenant == id);
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),

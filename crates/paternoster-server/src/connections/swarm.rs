@@ -24,10 +24,11 @@ use paternoster_disk::{
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
+use slotmap::SlotMap;
 
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenant, nbd};
-use crate::admission::Admission;
-use crate::clients::Export;
+use crate::admission::Room;
+use crate::clients::{Export, Pool};
 use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
@@ -95,7 +96,8 @@ impl Front<Scheduler> for Checked {
 /// A disk of memory on a thread of its own.
 struct Disk {
     handle: OwnerHandle,
-    admission: Arc<Admission>,
+    exports: Vec<Arc<Export>>,
+    room: Arc<Room>,
     thread: thread::JoinHandle<std::io::Result<()>>,
     /// Connection threads.
     threads: Vec<thread::JoinHandle<std::io::Result<()>>>,
@@ -109,16 +111,20 @@ impl Disk {
             Instant::START,
         );
         let root = elevator.groups().root();
-        let tenants: Vec<_> =
-            ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
-        let export = |index| Export {
-            index,
-            name: format!("e{index}"),
-            offset: (index * SHARE) as u64,
-            io_prio: IoPrio::default(),
-            tenant: index % 2,
+        let mut threads: Vec<_> =
+            (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
+        let notices = Thread::notices(&threads);
+        let mut tenants = SlotMap::with_key();
+        let both = ["/a", "/b"].map(|path| {
+            let tenant = tenants.insert(Tenant::new(path.to_owned(), root));
+            (tenant, Pool::new(MEMORY, &notices))
+        });
+        let export = |index: usize| {
+            let (tenant, memory) = both[index % 2].clone();
+            let (name, offset) = (format!("e{index}"), (index * SHARE) as u64);
+            Arc::new(Export { name, offset, io_prio: IoPrio::default(), tenant, memory })
         };
-        let exports = (0..CLIENTS).map(export).collect();
+        let exports: Vec<_> = (0..CLIENTS).map(export).collect();
         let label = DiskLabel::in_memory(kind);
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
@@ -126,12 +132,11 @@ impl Disk {
         let patience = Nanos::from_millis(60_000);
         let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
         let engine = Engine::new(elevator, &backend.capabilities());
-        let mut threads: Vec<_> =
-            (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
-        let transport = nbd(&waker, &mut threads, &exports, &tenants, plugged, patience);
-        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, transport));
+        let transport = nbd(&waker, &mut threads, &notices, plugged, patience);
+        let of_disk = exports.clone();
+        let mut checked = Checked(Connections::new(label, of_disk, tenants, inbox, transport));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
             Owner::new(
@@ -146,14 +151,15 @@ impl Disk {
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
         let config = Config::from_toml(toml, Path::new("swarm.toml")).expect("a configuration");
-        Self { handle, admission: Admission::new(&config, 1024), thread, threads }
+        let rooms = Room::of_groups(&config, 1024);
+        Self { handle, exports, room: Arc::clone(&rooms[0]), thread, threads }
     }
 
     fn connect(&self, export: usize) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         ours.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let info = ExportInfo {
-            name: format!("e{export}"),
+            name: self.exports[export].name.clone(),
             description: None,
             size: SHARE as u64,
             flags: TransmissionFlags::HAS_FLAGS
@@ -163,7 +169,8 @@ impl Disk {
             block_size: BlockSize::default(),
         };
         let session = Session { export: info, structured_replies: false, allocation_context: None };
-        let admitted = self.admission.admit(0).expect("room");
+        let admitted = self.room.admit().expect("room");
+        let export = Arc::clone(&self.exports[export]);
         let (socket, input) = (Arc::new(OwnedFd::from(theirs)), BytesMut::new());
         let peer = Peer::Unknown;
         self.handle.connect(NewConnection { socket, session, input, export, peer, admitted });

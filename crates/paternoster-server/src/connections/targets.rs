@@ -12,6 +12,7 @@ use paternoster::{Instant, Nanos, TargetStats};
 
 use super::stat::elevator_now;
 use super::{Connections, DiskOwner};
+use crate::clients::TenantId;
 
 /// How often the scheduler is asked.
 const EACH: Nanos = Nanos::from_millis(1000);
@@ -25,12 +26,12 @@ pub(super) struct UnmetTargets {
     /// When the scheduler was asked last.
     asked: Option<Instant>,
     /// By tenant: which target was given up, and when it was last seen so.
-    seen: BTreeMap<usize, (Nanos, Instant)>,
+    seen: BTreeMap<TenantId, (Nanos, Instant)>,
 }
 
 impl UnmetTargets {
     /// Notes that a target is given up now. Returns whether that is news.
-    fn note(&mut self, now: Instant, tenant: usize, target: Nanos) -> bool {
+    fn note(&mut self, now: Instant, tenant: TenantId, target: Nanos) -> bool {
         let before = self.seen.insert(tenant, (target, now));
         before.is_none_or(|(earlier, seen)| earlier != target || seen + QUIET <= now)
     }
@@ -39,7 +40,7 @@ impl UnmetTargets {
 /// A target that is given up now.
 #[derive(Debug)]
 pub(super) struct GivenUp {
-    tenant: usize,
+    tenant: TenantId,
     target: Nanos,
     /// What is to be said of it.
     pub(super) sentence: String,
@@ -63,7 +64,7 @@ impl Connections {
     /// The targets that are given up now.
     pub(super) fn given_up(&self, owner: &DiskOwner) -> Vec<GivenUp> {
         let (elevator, now) = (owner.engine().elevator(), elevator_now(owner));
-        let tenants = self.tenants.iter().enumerate().filter_map(|(tenant, of)| {
+        let tenants = self.tenants.iter().filter_map(|(tenant, of)| {
             let target = elevator.groups()[of.group].limits().latency_target?;
             let stats = elevator.scheduler().own_stats(now, of.group).share?.target;
             let sentence = || sentence(&of.path, target, &stats);
@@ -85,20 +86,24 @@ fn sentence(path: &str, target: Nanos, stats: &TargetStats) -> String {
 
 #[cfg(test)]
 mod tests {
+    use slotmap::SlotMap;
+
     use super::*;
 
     #[test]
     fn target_that_is_given_up_again_and_again_is_logged_once() {
         let mut unmet = UnmetTargets::default();
+        let mut keys = SlotMap::with_key();
+        let tenants: [TenantId; 2] = [(); 2].map(|()| keys.insert(()));
         let at = |seconds| Instant::START + Nanos::from_secs(seconds);
         let [one, other] = [100, 200].map(Nanos::from_micros);
-        assert!(unmet.note(at(0), 0, one));
+        assert!(unmet.note(at(0), tenants[0], one));
         for seconds in [1, 4, 12, 19, 70] {
-            assert!(!unmet.note(at(seconds), 0, one), "after {seconds} s");
+            assert!(!unmet.note(at(seconds), tenants[0], one), "after {seconds} s");
         }
-        assert!(unmet.note(at(71), 1, one), "another tenant");
-        assert!(unmet.note(at(72), 0, other), "another target");
-        assert!(unmet.note(at(132), 0, other), "a minute after");
-        assert!(!unmet.note(at(130), 1, one), "59 s after");
+        assert!(unmet.note(at(71), tenants[1], one), "another tenant");
+        assert!(unmet.note(at(72), tenants[0], other), "another target");
+        assert!(unmet.note(at(132), tenants[0], other), "a minute after");
+        assert!(!unmet.note(at(130), tenants[1], one), "59 s after");
     }
 }

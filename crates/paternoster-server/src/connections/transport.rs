@@ -15,9 +15,8 @@ use std::sync::Arc;
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 
-use super::Tenant;
 use super::own_site::OwnSite;
-use crate::clients::{ClientId, Clients, Export, Gone};
+use crate::clients::{ClientId, Clients, Gone, Notices};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
@@ -25,8 +24,8 @@ use crate::threads::{Hub, Plugged, Thread};
 
 /// What brings commands of a disk's clients, and takes their outcomes.
 pub(crate) trait Transport: fmt::Debug + Send {
-    /// Takes a client in; `export` is an index into the disk's.
-    fn connect(&mut self, now: Instant, client: ClientId, export: usize, new: NewConnection);
+    /// Takes a client in.
+    fn connect(&mut self, now: Instant, client: ClientId, new: NewConnection);
 
     /// Gives the disk what has arrived, as much as fits into a round. Returns who is gone.
     fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone>;
@@ -77,25 +76,24 @@ pub(crate) trait Transport: fmt::Debug + Send {
     fn check(&self) {}
 }
 
-/// NBD on these threads; on the owner's own, which `waker` wakes, where there are none.
+/// NBD on these threads, which get the notices; on the owner's own, which `waker` wakes, where
+/// there are none.
 pub(crate) fn nbd(
     waker: &Waker,
     threads: &mut [Thread],
-    exports: &Arc<[Export]>,
-    tenants: &[Tenant],
+    notices: &Arc<Notices>,
     plugged: Plugged,
     stall_timeout: Nanos,
 ) -> Box<dyn Transport> {
-    let memory: Vec<_> = tenants.iter().map(|tenant| tenant.memory).collect();
     if threads.is_empty() {
-        return Box::new(Clients::of_all(exports.clone(), &memory, stall_timeout));
+        return Box::new(Clients::of_all(stall_timeout));
     }
-    Box::new(Hub::new(waker, threads, exports, &memory, plugged, stall_timeout))
+    Box::new(Hub::new(waker, threads, notices, plugged, stall_timeout))
 }
 
 impl Transport for Clients {
-    fn connect(&mut self, now: Instant, client: ClientId, export: usize, new: NewConnection) {
-        self.connect(now, client, export, new);
+    fn connect(&mut self, now: Instant, client: ClientId, new: NewConnection) {
+        self.connect(now, client, new);
     }
 
     fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {

@@ -12,12 +12,12 @@ use paternoster::{Instant, Nanos, PlugRules};
 use paternoster_crossing::Inbox;
 use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
-use slotmap::{Key, KeyData, SlotMap, new_key_type};
+use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
 use crate::clients::{
-    ClientId, Clients, Export, Gone, HeldBack, Pools, Rotation, Site as _, work_of,
+    ClientId, Clients, Gone, HeldBack, Notices, Rotation, Site as _, TenantId, work_of,
 };
 use crate::config::AtStop;
 use crate::connections::{OwnSite, Transport};
@@ -45,7 +45,7 @@ pub(crate) struct Hub {
     threads: Vec<Far>,
     in_flight: SlotMap<FarCommandId, FarCommand>,
     /// What clients want of the disk, with the thread that it has come from.
-    rotation: Rotation<(usize, ClientId, Work)>,
+    rotation: Rotation<TenantId, (usize, ClientId, Work)>,
     /// What threads were told of merging.
     rules: PlugRules,
     /// Whether the disk shuts down.
@@ -62,8 +62,8 @@ struct Far {
     clients: usize,
     /// Outcomes of this round.
     done: Vec<Outcome>,
-    /// What holds commands of each tenant back on it.
-    held_back: Vec<HeldBack>,
+    /// What holds commands of tenants back on it.
+    held_back: SecondaryMap<TenantId, HeldBack>,
     /// Whether nobody waits there for anything any more.
     is_drained: bool,
 }
@@ -73,20 +73,18 @@ impl Hub {
     pub(crate) fn new(
         waker: &Waker,
         threads: &mut [Thread],
-        exports: &Arc<[Export]>,
-        memory: &[usize],
+        notices: &Arc<Notices>,
         plugged: Plugged,
         stall_timeout: Nanos,
     ) -> Self {
         let inbox = inbox(waker);
-        let pools = Pools::new(memory, threads.iter().map(Thread::notice).collect());
         let far = |(number, thread): (usize, &mut Thread)| {
-            let clients = Clients::new(exports.clone(), &pools, number, stall_timeout);
+            let clients = Clients::new(Arc::clone(notices), number, stall_timeout);
             Far {
                 post: thread.add(&inbox.door(), clients, plugged),
                 clients: 0,
                 done: Vec::new(),
-                held_back: vec![HeldBack::default(); memory.len()],
+                held_back: SecondaryMap::new(),
                 is_drained: false,
             }
         };
@@ -94,7 +92,7 @@ impl Hub {
             threads: threads.iter_mut().enumerate().map(far).collect(),
             inbox,
             in_flight: SlotMap::with_key(),
-            rotation: Rotation::new(memory.len()),
+            rotation: Rotation::default(),
             rules: plugged.rules,
             is_stopping: false,
             commands: 0,
@@ -117,9 +115,12 @@ impl Hub {
                     gone.push(client);
                 }
                 ToOwner::HeldBack(tenant, held_back) => {
-                    threads[thread].held_back[tenant] = held_back;
-                    let on_all = threads.iter().map(|far| far.held_back[tenant]);
-                    site.note_outside(tenant, on_all.fold(HeldBack::default(), HeldBack::or));
+                    threads[thread].held_back.insert(tenant, held_back);
+                    let on_all = threads.iter().filter_map(|far| far.held_back.get(tenant));
+                    site.note_outside(
+                        tenant,
+                        on_all.copied().fold(HeldBack::default(), HeldBack::or),
+                    );
                 }
                 ToOwner::Drained => threads[thread].is_drained = true,
             }
@@ -189,7 +190,7 @@ impl Hub {
 
 impl Transport for Hub {
     /// The thread with the fewest clients of the disk serves one more.
-    fn connect(&mut self, _: Instant, client: ClientId, export: usize, new: NewConnection) {
+    fn connect(&mut self, _: Instant, client: ClientId, new: NewConnection) {
         let busy = |&thread: &usize| {
             let far = &self.threads[thread];
             (far.post.post.is_gone(), far.clients)
@@ -197,7 +198,7 @@ impl Transport for Hub {
         let fewest = (0..self.threads.len()).min_by_key(busy);
         let thread = fewest.expect("there are threads");
         self.threads[thread].clients += 1;
-        self.send(thread, ToThread::Connect(client, export, Box::new(new)));
+        self.send(thread, ToThread::Connect(client, Box::new(new)));
     }
 
     fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {

@@ -28,7 +28,7 @@ use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::Thread;
-use crate::clients::{ClientId, Gone, HeldBack, Question};
+use crate::clients::{ClientId, Gone, HeldBack, Question, TenantId};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 
@@ -49,7 +49,7 @@ pub(crate) enum ToOwner {
     /// A client is served no more.
     Gone(Gone),
     /// What holds a tenant's commands back on this thread is another thing now.
-    HeldBack(usize, HeldBack),
+    HeldBack(TenantId, HeldBack),
     /// The disk shuts down, and no client of this thread waits for anything any more.
     Drained,
 }
@@ -75,8 +75,8 @@ pub(crate) struct NewCommand {
 /// What the owner of a disk sends to a thread.
 #[derive(Debug)]
 pub(crate) enum ToThread {
-    /// A client to serve, of that export.
-    Connect(ClientId, usize, Box<NewConnection>),
+    /// A client to serve.
+    Connect(ClientId, Box<NewConnection>),
     /// Outcomes of a round, under the names of the thread.
     Done(Vec<Outcome>),
     /// The answer to the question of that tag.

@@ -18,7 +18,7 @@ use paternoster_disk::{FrontToken, IoEngine, MonotonicClock, Ring, Waker};
 use super::far_site::{FarSite, WayToOwner};
 use super::post::Post;
 use super::{Plugged, ToOwner, ToThread, WakeBy, inbox};
-use crate::clients::{Clients, Pools};
+use crate::clients::{Clients, Notices};
 
 /// How soon to look again whether a full ring has room.
 pub(super) const RETRY: Nanos = Nanos::from_micros(50);
@@ -70,9 +70,10 @@ impl Thread {
         Ok(Self { inbox, waker, engine, disks: Vec::new() })
     }
 
-    /// A notice that wakes the thread.
-    pub(super) fn notice(&self) -> Notice {
-        Notice::new(WakeBy(self.waker.clone()))
+    /// Notices that wake these threads, for those that serve a disk's clients.
+    pub(crate) fn notices(threads: &[Self]) -> Arc<Notices> {
+        let notice = |thread: &Self| Notice::new(WakeBy(thread.waker.clone()));
+        Notices::new(threads.iter().map(notice).collect())
     }
 
     /// Has the thread serve clients of another disk, whose owner takes in at that door what it
@@ -147,9 +148,7 @@ impl Disk {
     fn take(&mut self, clock: MonotonicClock, message: ToThread) {
         let Self { clients, way, stage } = self;
         match message {
-            ToThread::Connect(client, export, new) => {
-                clients.connect(clock.now(), client, export, *new);
-            }
+            ToThread::Connect(client, new) => clients.connect(clock.now(), client, *new),
             ToThread::Done(outcomes) => {
                 for outcome in outcomes {
                     clients.command_done(outcome);
@@ -164,7 +163,7 @@ impl Disk {
             ToThread::End => {
                 clients.shut();
                 // What the ring has of them it keeps until it is done with that.
-                *clients = Clients::new(Arc::from([]), &Pools::new(&[], vec![]), 0, Nanos::ZERO);
+                *clients = Clients::of_all(Nanos::ZERO);
                 *stage = Stage::Ended;
             }
         }

@@ -1,0 +1,32 @@
+//! An export of a disk, as all have it that serve its clients, and the key of its tenant.
+
+use std::sync::Arc;
+
+use paternoster::IoPrio;
+use slotmap::new_key_type;
+
+use super::pool::Pool;
+
+new_key_type! {
+    /// Names a tenant of a disk, on all threads; none that comes later has the same.
+    pub(crate) struct TenantId;
+}
+
+/// An export of the disk.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) name: String,
+    /// Where on the disk it starts, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) io_prio: IoPrio,
+    pub(crate) tenant: TenantId,
+    /// The memory of its tenant.
+    pub(crate) memory: Arc<Pool>,
+}
+
+impl Export {
+    /// What its connection of that number is called.
+    pub(crate) fn connection(&self, number: u64) -> String {
+        format!("{}#{number}", self.name)
+    }
+}
