@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
@@ -14,7 +15,8 @@ use crate::messages::OwnerHandle;
 /// The exports of one socket, and who serves each.
 #[derive(Debug)]
 pub(crate) struct ExportTable {
-    entries: Vec<Entry>,
+    /// By their names, in the order of the configuration.
+    entries: IndexMap<String, Entry>,
 }
 
 /// An export of the configuration, as it is served.
@@ -46,27 +48,27 @@ impl ExportTable {
     ) -> Self {
         let exports = config.exports.iter().zip(served).enumerate();
         let offered = exports.filter(|(index, _)| socket.offers(*index));
-        let entries = offered.map(|(_, (export, served))| Entry {
-            info: export_info(export, served.flushes),
-            served: served.clone(),
-            room: Arc::clone(&rooms[export.group]),
+        let entries = offered.map(|(_, (export, served))| {
+            let info = export_info(export, served.flushes);
+            let room = Arc::clone(&rooms[export.group]);
+            (export.name.clone(), Entry { info, served: served.clone(), room })
         });
         Self { entries: entries.collect() }
     }
 
     /// The empty name is the default export: the one of that name, else the only one offered.
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
-        let only = || match self.entries.as_slice() {
-            [only] if name.is_empty() => Some(only),
-            _ => None,
+        let only = || {
+            let is_only = name.is_empty() && self.entries.len() == 1;
+            self.entries.values().next().filter(|_| is_only)
         };
-        self.entries.iter().find(|entry| entry.info.name == name).or_else(only)
+        self.entries.get(name).or_else(only)
     }
 }
 
 impl Exports for ExportTable {
     fn names(&self) -> Vec<String> {
-        self.entries.iter().map(|entry| entry.info.name.clone()).collect()
+        self.entries.keys().cloned().collect()
     }
 
     fn find(&self, name: &str) -> Option<ExportInfo> {

@@ -3,6 +3,8 @@
 //!
 //! Disks, groups and exports are known by their names, wherever they stand in the file.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::keys::kinds::Kind as _;
@@ -28,38 +30,16 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     }
     found.compare("", whole(served), whole(file));
 
-    let names =
-        |config: &Config| -> Vec<_> { config.disks.iter().map(|disk| disk.name.clone()).collect() };
-    found.names("disks", &names(served), &names(file));
-    for disk in &served.disks {
-        if let Some(new) = file.disks.iter().find(|new| new.name == disk.name) {
-            found.compare(&format!("disk {:?}", disk.name), disk.at_start(), new.at_start());
-        }
+    for (disk, new) in found.tables("disks", &served.disks, &file.disks, |disk| &disk.name) {
+        found.compare(&format!("disk {:?}", disk.name), disk.at_start(), new.at_start());
     }
-
-    let paths = |config: &Config| -> Vec<_> {
-        config.groups.iter().map(|group| group.path.clone()).collect()
-    };
-    found.names("groups", &paths(served), &paths(file));
-    for group in &served.groups {
-        if let Some(new) = file.groups.iter().find(|new| new.path == group.path) {
-            found.compare(
-                &format!("group {:?}", group.path),
-                values(&group.keys),
-                values(&new.keys),
-            );
-        }
+    for (group, new) in found.tables("groups", &served.groups, &file.groups, |group| &group.path) {
+        let place = format!("group {:?}", group.path);
+        found.compare(&place, values(&group.keys), values(&new.keys));
     }
-
-    let names = |config: &Config| -> Vec<_> {
-        config.exports.iter().map(|export| export.name.clone()).collect()
-    };
-    found.names("exports", &names(served), &names(file));
-    for old in &served.exports {
-        if let Some(new) = file.exports.iter().find(|new| new.name == old.name) {
-            let place = format!("export {:?}", old.name);
-            found.compare(&place, values(&old.keys), values(&new.keys));
-        }
+    for (old, new) in found.tables("exports", &served.exports, &file.exports, |old| &old.name) {
+        let place = format!("export {:?}", old.name);
+        found.compare(&place, values(&old.keys), values(&new.keys));
     }
     found.0
 }
@@ -109,12 +89,30 @@ impl Difference {
         }
     }
 
-    /// Compares which tables there are.
+    /// Compares which tables there are. Returns those that are in both.
+    fn tables<'c, T>(
+        &mut self,
+        key: &str,
+        served: &'c [T],
+        file: &'c [T],
+        name: fn(&T) -> &String,
+    ) -> Vec<(&'c T, &'c T)> {
+        let names = |tables: &[T]| tables.iter().map(|table| name(table).clone()).collect();
+        let (in_served, in_file): (Vec<_>, Vec<_>) = (names(served), names(file));
+        self.names(key, &in_served, &in_file);
+        let in_file: BTreeMap<_, _> = in_file.iter().zip(file).collect();
+        let both = |table| Some((table, *in_file.get(name(table))?));
+        served.iter().filter_map(both).collect()
+    }
+
+    /// Compares which there are, by their names.
     fn names(&mut self, key: &str, served: &[String], file: &[String]) {
         let change = |from, to| Change { place: String::new(), what: key.to_owned(), from, to };
-        let gone = served.iter().filter(|name| !file.contains(name));
+        let of = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+        let (in_served, in_file) = (of(served), of(file));
+        let gone = served.iter().filter(|name| !in_file.contains(*name));
         let gone = gone.map(|name| change(name.clone().into(), Value::Null));
-        let new = file.iter().filter(|name| !served.contains(name));
+        let new = file.iter().filter(|name| !in_served.contains(*name));
         let new = new.map(|name| change(Value::Null, name.clone().into()));
         self.0.extend(gone.chain(new));
     }

@@ -1,5 +1,6 @@
 //! The exports: ranges of disks that clients ask for by name.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::disk::Checked;
@@ -36,8 +37,9 @@ impl ExportConfig {
 
 /// Notes names that are there twice.
 pub(super) fn check_names(drafts: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
-    for (index, Object { name, .. }) in drafts.iter().enumerate() {
-        if drafts[..index].iter().any(|other| other.name == *name) {
+    let mut known = BTreeSet::new();
+    for Object { name, .. } in drafts {
+        if !known.insert(&name.value) {
             mistakes.add(&name.place, Problem::ExportTwice { name: name.value.clone() });
         }
     }
@@ -54,27 +56,27 @@ pub(super) fn check(
     if draft.exports.is_empty() && !draft.has_gaps {
         mistakes.add(&draft.whole, Problem::NoExport);
     }
+    let groups = groups.into_iter().flatten().enumerate();
+    let groups: BTreeMap<_, _> = groups.map(|(index, group)| (&*group.path, index)).collect();
     let mut exports = Vec::new();
     let mut extents = Vec::new();
     for (index, written) in draft.exports.iter().enumerate() {
         let extent = find_extent(written, draft, disks, mistakes);
         if let Some(extent) = &extent {
-            mistakes.note(check_beside(extent, &extents, disks));
             check_borders(extent, &disks[extent.disk], mistakes);
         }
-        let path = members.path(index);
-        let mut groups = groups.into_iter().flatten().enumerate();
-        let group = groups.find(|(_, group)| Some(&*group.path) == path);
+        let group = members.path(index).and_then(|path| Some((*groups.get(path)?, path)));
         exports.push(check_export(written, extent.as_ref(), group, mistakes));
         extents.extend(extent);
     }
+    check_overlaps(&extents, disks, mistakes);
     exports.into_iter().collect()
 }
 
 fn check_export(
     draft: &Object<ExportKeys>,
     extent: Option<&Extent<'_>>,
-    group: Option<(usize, &GroupConfig)>,
+    group: Option<(usize, &str)>,
     mistakes: &mut Mistakes,
 ) -> Option<ExportConfig> {
     // Of those without a group, this is told with the group.
@@ -84,7 +86,7 @@ fn check_export(
     let (Extent { disk, bytes, .. }, (group, path)) = (extent?, group?);
     let size = bytes.end - bytes.start;
     let mut keys = draft.keys.clone();
-    (keys.size, keys.group) = (Some(size), Some(path.path.clone()));
+    (keys.size, keys.group) = (Some(size), Some(path.to_owned()));
     let name = draft.name.value.clone();
     Some(ExportConfig { name, disk: *disk, offset: bytes.start, size, group, keys })
 }
@@ -165,6 +167,22 @@ fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
             let place = place.unwrap_or(&draft.name.place);
             mistakes.add(place, Problem::InsideBlock(Box::new(problem)));
         }
+    }
+}
+
+/// Notes exports that share bytes with one before them though both may be written.
+fn check_overlaps(extents: &[Extent<'_>], disks: &[Checked], mistakes: &mut Mistakes) {
+    let mut written: Vec<_> = extents.iter().filter(|extent| extent.draft.may_write()).collect();
+    written.sort_by_key(|extent| (extent.disk, extent.bytes.start));
+    let is_behind = |pair: &[&Extent<'_>]| {
+        pair[0].disk != pair[1].disk || pair[0].bytes.end <= pair[1].bytes.start
+    };
+    // There are thousands of exports in a good file.
+    if written.windows(2).all(is_behind) {
+        return;
+    }
+    for (index, extent) in extents.iter().enumerate() {
+        mistakes.note(check_beside(extent, &extents[..index], disks));
     }
 }
 

@@ -21,7 +21,7 @@
 //! `weight_device` and `leaf_weight_device` are other weights on the disks that they name, as in
 //! version 1 of Linux's I/O cgroups. A disk on which the group is not is refused as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::{DeviceWeights, GroupLimits, Weights};
 
@@ -81,6 +81,8 @@ impl GroupConfig {
 pub(super) struct Members {
     /// The path of each export's group, in the order of the exports; none where it is wrong.
     paths: Vec<Option<String>>,
+    /// The exports in each group or below it, by their places; also of the root.
+    below: BTreeMap<String, Vec<usize>>,
     /// Whether nothing is wrong with an export that leaves open whose it is.
     are_all_known: bool,
 }
@@ -94,12 +96,24 @@ impl Members {
             path.is_some() && !(export.has_gaps && export.states.group.is_missing())
         };
         let are_all_known = !draft.has_gaps && draft.exports.iter().zip(&paths).all(is_known);
-        Self { paths, are_all_known }
+        let mut below = BTreeMap::<_, Vec<_>>::new();
+        for (export, path) in paths.iter().enumerate() {
+            let lineage = std::iter::successors(path.as_deref(), |path| parent_of(path));
+            for group in lineage.chain(path.iter().map(|_| ROOT)) {
+                below.entry(group.to_owned()).or_default().push(export);
+            }
+        }
+        Self { paths, below, are_all_known }
     }
 
     /// The path of an export's group.
     pub(super) fn path(&self, export: usize) -> Option<&str> {
         self.paths[export].as_deref()
+    }
+
+    /// The exports in a group or below it, by their places.
+    fn below(&self, group: &str) -> &[usize] {
+        self.below.get(group).map_or(&[], Vec::as_slice)
     }
 
     /// The paths that are known, without a repetition.
@@ -119,29 +133,39 @@ pub(super) fn check(
     disks: &[Checked],
     mistakes: &mut Mistakes,
 ) -> Option<Vec<GroupConfig>> {
-    let mut paths = Vec::new();
+    let mut paths = Paths::default();
     let mut are_all = true;
+    let written: BTreeMap<&str, _> =
+        draft.groups.iter().map(|group| (&*group.name.value, group)).collect();
     for group in draft.groups.iter().filter(|group| group.name.value != ROOT) {
         if mistakes.note(check_path(&group.name)).is_some() {
-            add(&mut paths, &group.name.value);
+            paths.add(&group.name.value);
         } else {
             are_all = false;
         }
     }
+    // The first export whose own group it is.
+    let mut own = BTreeMap::new();
     for (index, export) in draft.exports.iter().enumerate() {
         if let Some(path) = members.path(index) {
-            mistakes.note(check_weight_place(export, path, &draft.groups));
-            add(&mut paths, path);
+            mistakes.note(check_weight_place(export, path, written.get(path).copied()));
+            paths.add(path);
+            if export.states.group.is_missing() {
+                own.entry(path).or_insert(export);
+            }
         } else {
             are_all = false;
         }
     }
     check_all_used(draft, members, mistakes);
+    let paths = paths.in_order();
+    let places = paths.iter().enumerate().map(|(index, path)| (path.as_str(), index));
+    let places: BTreeMap<_, _> = places.collect();
     let groups: Vec<_> = paths
         .iter()
         .map(|path| {
-            let written = draft.groups.iter().find(|group| group.name.value == *path);
-            let keys = keys_of(path, written, draft, members);
+            let written = written.get(&**path).copied();
+            let keys = keys_of(written, own.get(&**path).copied(), draft);
             let on_disks = written.map(|written| OfGroup { written, draft, members, disks });
             let device_weights = on_disks.map(|on_disks| {
                 on_disks.check_limits(mistakes);
@@ -149,8 +173,7 @@ pub(super) fn check(
             });
             GroupConfig {
                 path: path.clone(),
-                parent: parent_of(path)
-                    .and_then(|parent| paths.iter().position(|other| other == parent)),
+                parent: parent_of(path).and_then(|parent| places.get(parent).copied()),
                 keys,
                 device_weights: device_weights.unwrap_or_default(),
             }
@@ -176,44 +199,56 @@ pub(super) fn check_root(
     written.keys.limits
 }
 
-/// Adds a path behind all that is below its parent, which is added before. Where it is.
-fn add(paths: &mut Vec<String>, path: &str) -> usize {
-    if let Some(known) = paths.iter().position(|known| known == path) {
-        return known;
-    }
-    let place = match parent_of(path) {
-        None => paths.len(),
-        Some(parent) => {
-            let first = add(paths, parent) + 1;
-            first + paths[first..].iter().take_while(|other| is_below(other, parent)).count()
+/// Paths of groups, with those above them.
+#[derive(Debug, Default)]
+struct Paths {
+    known: BTreeSet<String>,
+    /// Those at the top level, in the order in which they were added, and those below each.
+    top: Vec<String>,
+    below: BTreeMap<String, Vec<String>>,
+}
+
+impl Paths {
+    /// Adds a path behind all that is below its parent, which is added before.
+    fn add(&mut self, path: &str) {
+        if !self.known.insert(path.to_owned()) {
+            return;
         }
-    };
-    paths.insert(place, path.to_owned());
-    place
+        let siblings = match parent_of(path) {
+            None => &mut self.top,
+            Some(parent) => {
+                self.add(parent);
+                self.below.entry(parent.to_owned()).or_default()
+            }
+        };
+        siblings.push(path.to_owned());
+    }
+
+    /// All of them, each at once followed by those below it.
+    fn in_order(&self) -> Vec<String> {
+        let mut order = Vec::new();
+        let mut left: Vec<_> = self.top.iter().rev().collect();
+        while let Some(path) = left.pop() {
+            order.push(path.clone());
+            left.extend(self.below.get(path).into_iter().flatten().rev());
+        }
+        order
+    }
 }
 
 fn parent_of(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty())
 }
 
-fn is_below(path: &str, group: &str) -> bool {
-    group == ROOT || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-}
-
 /// What is set of a group: by itself, by the export whose own it is, and by the server.
 fn keys_of(
-    path: &str,
     written: Option<&Object<GroupKeys>>,
+    own: Option<&Object<ExportKeys>>,
     draft: &Draft,
-    members: &Members,
 ) -> GroupKeys {
-    let is_own = |(index, export): &(usize, &Object<ExportKeys>)| {
-        members.path(*index) == Some(path) && export.states.group.is_missing()
-    };
-    let own = || draft.exports.iter().enumerate().find(is_own);
     let keys = written.map(|group| group.keys.clone()).unwrap_or_default();
     let ServerKeys { memory, connections, .. } = draft.server.keys;
-    let weight = keys.weight.or_else(|| own().and_then(|(_, export)| export.keys.weight));
+    let weight = keys.weight.or_else(|| own.and_then(|export| export.keys.weight));
     let weight = weight.unwrap_or_default();
     GroupKeys {
         weight: Some(weight),
@@ -300,12 +335,8 @@ impl OfGroup<'_> {
 
     /// The exports in the group or below it.
     fn exports(&self) -> impl Iterator<Item = &Object<ExportKeys>> {
-        let group = self.written.name.value.as_str();
-        let exports = self.draft.exports.iter().enumerate();
-        exports.filter_map(move |(index, export)| {
-            let path = self.members.path(index)?;
-            (path == group || is_below(path, group)).then_some(export)
-        })
+        let below = self.members.below(&self.written.name.value);
+        below.iter().map(|&export| &self.draft.exports[export])
     }
 }
 
@@ -360,7 +391,7 @@ fn check_path(path: &At<String>) -> Result<(), Mistake> {
 fn check_weight_place(
     export: &Object<ExportKeys>,
     path: &str,
-    written: &[Object<GroupKeys>],
+    written: Option<&Object<GroupKeys>>,
 ) -> Result<(), Mistake> {
     let weight = &export.states.weight;
     let group = path.to_owned();
@@ -368,8 +399,7 @@ fn check_weight_place(
         let export = export.name.value.clone();
         return weight.refuse(Problem::WeightBesideGroup { export, group });
     }
-    let of_group = |group: &&Object<GroupKeys>| group.name.value == path;
-    if written.iter().filter(of_group).any(|group| !group.states.weight.is_missing()) {
+    if written.is_some_and(|group| !group.states.weight.is_missing()) {
         return weight.refuse(Problem::WeightTwice { group });
     }
     Ok(())
@@ -380,12 +410,11 @@ fn check_all_used(draft: &Draft, members: &Members, mistakes: &mut Mistakes) {
     if !members.are_all_known || draft.exports.is_empty() {
         return;
     }
-    let used = members.used();
-    let is_used = |group: &str| used.iter().any(|path| *path == group || is_below(path, group));
+    let is_used = |group: &Object<GroupKeys>| !members.below(&group.name.value).is_empty();
     let is_path = |group: &&Object<GroupKeys>| check_path(&group.name).is_ok();
-    let unused = draft.groups.iter().filter(|group| !is_used(&group.name.value)).filter(is_path);
+    let unused = draft.groups.iter().filter(|group| !is_used(group)).filter(is_path);
     for Object { name: path, .. } in unused {
-        let used: Vec<_> = used.iter().map(|path| format!("{path:?}")).collect();
+        let used: Vec<_> = members.used().iter().map(|path| format!("{path:?}")).collect();
         let (group, used) = (path.value.clone(), used.join(", "));
         mistakes.add(&path.place, Problem::UnusedGroup { path: group, used });
     }
