@@ -30,7 +30,7 @@ pub(crate) enum NoRoom {
 
 /// The room that a tenant has for connections.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct TenantRoom {
     tenant: String,
     of_tenant: Count,
     in_all: Arc<Count>,
@@ -45,9 +45,9 @@ struct Count {
 
 /// A connection's place, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted(Arc<Room>);
+pub(crate) struct Admitted(Arc<TenantRoom>);
 
-impl Room {
+impl TenantRoom {
     /// The room of each group of the configuration. `descriptors` is how many the process may have.
     pub(crate) fn of_groups(config: &Config, descriptors: u32) -> Vec<Arc<Self>> {
         let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
@@ -125,13 +125,13 @@ mod tests {
     use super::*;
 
     /// The rooms of the tenants `/a` and `/b`.
-    fn rooms(descriptors: u32) -> [Arc<Room>; 2] {
+    fn rooms(descriptors: u32) -> [Arc<TenantRoom>; 2] {
         let toml = "connections = 30\nthreads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
                     [groups.\"/a\"]\nconnections = 2\n[exports.a]\ndisk = \"d\"\nsize = 4096\n\
                     [exports.b]\ndisk = \"d\"\noffset = 4096\n";
         let config = Config::from_toml(toml, Path::new("test.toml")).expect("a configuration");
         assert_eq!([&config.groups[0].path, &config.groups[1].path], ["/a", "/b"]);
-        Room::of_groups(&config, descriptors).try_into().expect("there are two groups")
+        TenantRoom::of_groups(&config, descriptors).try_into().expect("there are two groups")
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What `depth` of a disk means under its scheduler.
 //!
 //! ```text
-//!               depth = N                      no depth
+//!               depth = N                      no depth, or (wfq alone) depth = "learned"
 //!   wfq         N, and nothing is learned      learned, up to 1024
 //!   others      N at most                      what keeps the back end busy
 //! ```

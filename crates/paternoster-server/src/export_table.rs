@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
-use crate::admission::Room;
+use crate::admission::TenantRoom;
 use crate::clients::Export;
 use crate::config::{Config, ExportConfig, Listen};
 use crate::messages::OwnerHandle;
@@ -21,7 +21,7 @@ pub(crate) struct ExportTable {
 
 /// An export of the configuration, as it is served.
 #[derive(Clone, Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedExport {
     pub(crate) export: Arc<Export>,
     /// The owner of its disk.
     pub(crate) owner: OwnerHandle,
@@ -33,9 +33,9 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct Entry {
     info: ExportInfo,
-    pub(crate) served: Served,
+    pub(crate) served: ServedExport,
     /// The room of its tenant.
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<TenantRoom>,
 }
 
 impl ExportTable {
@@ -43,8 +43,8 @@ impl ExportTable {
     pub(crate) fn new(
         config: &Config,
         socket: &Listen,
-        served: &[Served],
-        rooms: &[Arc<Room>],
+        served: &[ServedExport],
+        rooms: &[Arc<TenantRoom>],
     ) -> Self {
         let exports = config.exports.iter().zip(served).enumerate();
         let offered = exports.filter(|(index, _)| socket.offers(*index));

@@ -25,14 +25,14 @@ use slotmap::SlotMap;
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
-use crate::admission::{Room, raise_descriptors};
+use crate::admission::{TenantRoom, raise_descriptors};
 use crate::announce;
 use crate::clients::{Export, Notices, Pool, TenantId};
 use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, nbd};
 use crate::control::ControlHandle;
 use crate::depth::Depth;
-use crate::export_table::{ExportTable, Served};
+use crate::export_table::{ExportTable, ServedExport};
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
@@ -99,7 +99,7 @@ impl Server {
             let (exports, handle, thread) =
                 start_owner(config, index, backend, io, &mut threads, &watch)?;
             for (number, export) in exports {
-                served.insert(number, Served { export, owner: handle.clone(), flushes });
+                served.insert(number, ServedExport { export, owner: handle.clone(), flushes });
             }
             owners.push(handle);
             owner_threads.push(thread);
@@ -194,7 +194,7 @@ fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
 }
 
 /// The exports of a disk, by their indices in the configuration.
-type OfDisk = BTreeMap<usize, Arc<Export>>;
+type ExportsByIndex = BTreeMap<usize, Arc<Export>>;
 
 /// Adds the groups of a disk's exports, and those above them, to its elevator. Returns the exports
 /// and the tenants, for the connections.
@@ -203,7 +203,7 @@ fn populate(
     index: usize,
     elevator: &mut Elevator<Scheduler>,
     notices: &Arc<Notices>,
-) -> (OfDisk, SlotMap<TenantId, Tenant>) {
+) -> (ExportsByIndex, SlotMap<TenantId, Tenant>) {
     let root = elevator.groups().root();
     elevator.set_group_limits(Instant::START, root, config.root);
     let mut tenants = SlotMap::with_key();
@@ -243,7 +243,7 @@ struct Known {
 }
 
 /// The exports of a disk, and its owner.
-type StartedOwner = (OfDisk, OwnerHandle, JoinHandle<io::Result<()>>);
+type StartedOwner = (ExportsByIndex, OwnerHandle, JoinHandle<io::Result<()>>);
 
 fn start_owner(
     config: &Config,
@@ -294,10 +294,10 @@ fn start_owner(
 /// Has each socket offer its exports. Returns the files of unix sockets beside.
 fn offer(
     config: &Config,
-    served: &[Served],
+    served: &[ServedExport],
     bound: Vec<BoundSocket>,
 ) -> (Vec<Listener>, Vec<SocketFile>) {
-    let rooms = Room::of_groups(config, raise_descriptors());
+    let rooms = TenantRoom::of_groups(config, raise_descriptors());
     let (mut listeners, mut files) = (Vec::new(), Vec::new());
     for (listen, socket) in config.listen.iter().zip(bound) {
         let exports = ExportTable::new(config, listen, served, &rooms);

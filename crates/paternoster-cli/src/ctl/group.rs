@@ -46,16 +46,16 @@ pub(super) fn change(group: &str, set: &[String], disk: Option<&str>) -> Result<
     Ok(change)
 }
 
-/// The same of limits alone.
+/// The same, and accepts limits only.
 pub(super) fn limits(group: &str, set: &[String], disk: Option<&str>) -> Result<GroupChange> {
     let change = change(group, set, disk)?;
-    match change.set.keys().find(|name| limit_names().all(|limit| limit != **name)) {
-        None => Ok(change),
-        Some(name) => {
-            let known = limit_names().collect::<Vec<_>>().join(", ");
-            bail!("{name} is no limit; limits are: {known}")
-        }
+    let others = change.set.keys().filter(|name| limit_names().all(|limit| limit != **name));
+    let others: Vec<_> = others.map(String::as_str).collect();
+    if !others.is_empty() {
+        let (others, known) = (others.join(", "), limit_names().collect::<Vec<_>>().join(", "));
+        bail!("no limit: {others}; limits are: {known}");
     }
+    Ok(change)
 }
 
 /// The change of a group's weights.

@@ -186,8 +186,8 @@ enum Question {
     /// a second as the scheduler charges them, and `min_bps`, bytes a second; 0 removes one.
     /// `latency_target` is the time, such as 2ms, within which nine of ten requests shall be
     /// served; 0us removes it. All hold for the group with those below it, need the scheduler wfq,
-    /// and apply at once, also to waiting requests. Prints what is then in force on each disk where
-    /// the group is.
+    /// and apply at once, also to waiting requests. The root, /, takes caps alone, which hold for
+    /// all that use a disk. Prints what is then in force on each disk where the group is.
     Limit {
         /// Path of the group, such as /gold
         group: String,

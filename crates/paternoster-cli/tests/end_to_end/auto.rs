@@ -146,3 +146,13 @@ fn reload_makes_it_autos_choice_and_takes_that_back() {
     assert!(is_told(&served, "wfq", true));
     served.end();
 }
+
+#[test]
+fn reload_to_another_way_to_wait_names_what_differs() {
+    let served = serve("scheduler = \"cfq\"");
+    write(&served, "scheduler = \"cfq\"\npoll = \"hybrid\"\nio_poll_delay = 7");
+    let changed = "changed: disk \"d\": poll \"auto\" -> \"hybrid\"\n\
+                   changed: disk \"d\": io_poll_delay 0 -> 7\n";
+    assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok(changed));
+    served.end();
+}

@@ -154,7 +154,7 @@ fn limits_are_set_shown_and_put_back_by_the_file() {
     assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB\n"), "{shown}");
     assert_eq!(ctl(&served, &["get", "/a", "wbps"]).as_deref(), Ok("1048576\n"));
     let refused = ctl(&served, &["limit", "/a", "riops=9", "weight=5"]).expect_err("no limit");
-    assert!(refused.contains("weight is no limit; limits are: riops, wiops, rbps, "), "{refused}");
+    assert!(refused.contains("no limit: weight; limits are: riops, wiops, rbps, "), "{refused}");
     let said = ctl(&served, &["limit", "/", "bps=90M"]);
     assert_eq!(said.as_deref(), Ok("disk d: / has bps 90 MiB\n"));
     let shown = ctl(&served, &["stat"]).expect("it answers");

@@ -1,4 +1,4 @@
-//! An export of a disk, as all have it that serve its clients, and the key of its tenant.
+//! An export of a disk, shared by all threads that serve its clients, and the key of its tenant.
 
 use std::sync::Arc;
 

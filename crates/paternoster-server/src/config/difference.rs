@@ -105,7 +105,7 @@ impl Difference {
         served.iter().filter_map(both).collect()
     }
 
-    /// Compares which there are, by their names.
+    /// Reports names that only one of the two has.
     fn names(&mut self, key: &str, served: &[String], file: &[String]) {
         let change = |from, to| Change { place: String::new(), what: key.to_owned(), from, to };
         let of = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();

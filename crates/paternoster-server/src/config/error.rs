@@ -238,9 +238,9 @@ pub enum Problem {
     /// A depth that the scheduler cannot learn.
     #[error("depth = \"learned\": {scheduler} learns none; 1 to {DEPTH_MAX} requests is allowed")]
     LearnsNoDepth { scheduler: SchedulerKind },
-    /// A name that cannot be set under the scheduler, by a request.
-    #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
-    NotSettable { name: String, scheduler: SchedulerKind, known: String },
+    /// Names, in quotes, that cannot be set under the scheduler, by a request.
+    #[error("{names} cannot be set under {scheduler}; what can be set is: {known}")]
+    NotSettable { names: String, scheduler: SchedulerKind, known: String },
     /// A key that is read at the start, in a request.
     #[error("{key} is set in the file and changes with a restart")]
     NeedsRestart { key: &'static str },
@@ -290,10 +290,7 @@ pub enum Problem {
     )]
     BadGroup { path: String },
     /// A key of the root that is no cap.
-    #[error(
-        "{key} of group \"/\", beside which there is nobody: caps are allowed, which are {}",
-        caps()
-    )]
+    #[error("{key} of group \"/\", which has nobody beside it; caps are allowed: {}", caps())]
     NotOfRoot { key: &'static str },
     /// A group below too many others.
     #[error("group {path:?} has {levels} names; 1 to {max} are allowed")]

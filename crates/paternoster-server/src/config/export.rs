@@ -60,16 +60,19 @@ pub(super) fn check(
     let groups: BTreeMap<_, _> = groups.map(|(index, group)| (&*group.path, index)).collect();
     let mut exports = Vec::new();
     let mut extents = Vec::new();
+    let mut ranges = Ranges::default();
     for (index, written) in draft.exports.iter().enumerate() {
         let extent = find_extent(written, draft, disks, mistakes);
         if let Some(extent) = &extent {
+            if ranges.overlap_with(extent) {
+                mistakes.note(check_beside(extent, &extents, disks));
+            }
             check_borders(extent, &disks[extent.disk], mistakes);
         }
         let group = members.path(index).and_then(|path| Some((*groups.get(path)?, path)));
         exports.push(check_export(written, extent.as_ref(), group, mistakes));
         extents.extend(extent);
     }
-    check_overlaps(&extents, disks, mistakes);
     exports.into_iter().collect()
 }
 
@@ -170,19 +173,30 @@ fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
     }
 }
 
-/// Notes exports that share bytes with one before them though both may be written.
-fn check_overlaps(extents: &[Extent<'_>], disks: &[Checked], mistakes: &mut Mistakes) {
-    let mut written: Vec<_> = extents.iter().filter(|extent| extent.draft.may_write()).collect();
-    written.sort_by_key(|extent| (extent.disk, extent.bytes.start));
-    let is_behind = |pair: &[&Extent<'_>]| {
-        pair[0].disk != pair[1].disk || pair[0].bytes.end <= pair[1].bytes.start
-    };
-    // There are thousands of exports in a good file.
-    if written.windows(2).all(is_behind) {
-        return;
-    }
-    for (index, extent) in extents.iter().enumerate() {
-        mistakes.note(check_beside(extent, &extents[..index], disks));
+/// The bytes of exports that may be written. A good file has thousands, none of which overlap:
+/// then each is compared with its neighbours alone.
+#[derive(Default)]
+struct Ranges {
+    /// Where they end, by their disks and where they start.
+    ends: BTreeMap<(usize, u64), u64>,
+    /// Whether some overlap: a neighbour does not tell then.
+    some_overlap: bool,
+}
+
+impl Ranges {
+    /// Adds an export. Returns whether it may overlap with one before it.
+    fn overlap_with(&mut self, export: &Extent<'_>) -> bool {
+        if !export.draft.may_write() {
+            return false;
+        }
+        let Range { start, end } = export.bytes;
+        let place = (export.disk, start);
+        let before = self.ends.range(..=place).next_back();
+        let behind = self.ends.range(place..).next();
+        self.some_overlap |= before.is_some_and(|(at, ends)| at.0 == export.disk && *ends > start)
+            || behind.is_some_and(|(at, _)| at.0 == export.disk && at.1 < end);
+        self.ends.insert(place, end);
+        self.some_overlap
     }
 }
 

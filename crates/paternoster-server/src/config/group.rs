@@ -133,7 +133,7 @@ pub(super) fn check(
     disks: &[Checked],
     mistakes: &mut Mistakes,
 ) -> Option<Vec<GroupConfig>> {
-    let mut paths = Paths::default();
+    let mut paths = GroupPaths::default();
     let mut are_all = true;
     let written: BTreeMap<&str, _> =
         draft.groups.iter().map(|group| (&*group.name.value, group)).collect();
@@ -201,14 +201,14 @@ pub(super) fn check_root(
 
 /// Paths of groups, with those above them.
 #[derive(Debug, Default)]
-struct Paths {
+struct GroupPaths {
     known: BTreeSet<String>,
     /// Those at the top level, in the order in which they were added, and those below each.
     top: Vec<String>,
     below: BTreeMap<String, Vec<String>>,
 }
 
-impl Paths {
+impl GroupPaths {
     /// Adds a path behind all that is below its parent, which is added before.
     fn add(&mut self, path: &str) {
         if !self.known.insert(path.to_owned()) {
@@ -413,8 +413,10 @@ fn check_all_used(draft: &Draft, members: &Members, mistakes: &mut Mistakes) {
     let is_used = |group: &Object<GroupKeys>| !members.below(&group.name.value).is_empty();
     let is_path = |group: &&Object<GroupKeys>| check_path(&group.name).is_ok();
     let unused = draft.groups.iter().filter(|group| !is_used(group)).filter(is_path);
+    let unused: Vec<_> = unused.collect();
+    let used = if unused.is_empty() { Vec::new() } else { members.used() };
     for Object { name: path, .. } in unused {
-        let used: Vec<_> = members.used().iter().map(|path| format!("{path:?}")).collect();
+        let used: Vec<_> = used.iter().map(|path| format!("{path:?}")).collect();
         let (group, used) = (path.value.clone(), used.join(", "));
         mistakes.add(&path.place, Problem::UnusedGroup { path: group, used });
     }

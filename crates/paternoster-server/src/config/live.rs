@@ -7,6 +7,8 @@
 //!   ctl reload  take_live  keys that may change, as the file has them ───────┘   configuration
 //! ```
 
+use std::collections::BTreeMap;
+
 use paternoster::{Hierarchy, SchedulerKind};
 use serde_json::Value;
 
@@ -57,6 +59,11 @@ impl DiskConfig {
         })
     }
 
+    /// The tunables of `hybrid`, also of a disk that waits otherwise: then these are the defaults.
+    pub(crate) fn of_hybrid(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        of_hybrid().map(|key| (key.name, (key.show)(&self.keys)))
+    }
+
     /// In what way groups share the disk under a scheduler that has such ways.
     pub(crate) fn hierarchy(&self) -> Hierarchy {
         self.keys.hierarchy.unwrap_or_default()
@@ -67,7 +74,7 @@ impl DiskConfig {
         depth::with_tunable(self.scheduler.kind(), self.keys.depth, &self.tunables())
     }
 
-    /// The same disk with all that may change as in `file`.
+    /// Takes all keys that may change from `file`.
     pub(crate) fn take_live(&mut self, file: &Self) {
         for key in DiskKeys::KEYS.iter().filter(|key| key.live) {
             (key.take)(&mut self.keys, &file.keys);
@@ -80,13 +87,16 @@ impl DiskConfig {
     pub(crate) fn with(&self, set: &Settings, rotational: bool) -> Result<Self, String> {
         let mut mistakes = Mistakes::default();
         let mut draft = Object::new(At::from(self.name.clone()));
-        let scheduler = self.scheduler.word();
-        draft.keys = DiskKeys { scheduler, tunables: Vec::new(), ..self.keys.clone() };
+        draft.keys = DiskKeys { tunables: Vec::new(), ..self.keys.clone() };
         let mut tunables = Table::new();
-        for (index, (name, value)) in set.0.iter().enumerate() {
-            if set.0[..index].iter().any(|(earlier, _)| hierarchy_or(earlier) == hierarchy_or(name))
-            {
-                mistakes.add(&Place::Body, Problem::SetTwice { name: hierarchy_or(name).into() });
+        let mut times = BTreeMap::<&str, u32>::new();
+        for (name, value) in &set.0 {
+            let times = times.entry(hierarchy_or(name)).or_default();
+            *times += 1;
+            if *times > 1 {
+                if *times == 2 {
+                    mistakes.add(&Place::Body, Problem::SetTwice { name: name.clone() });
+                }
                 continue;
             }
             let written = Written::json(value);
@@ -112,18 +122,24 @@ impl DiskConfig {
                 },
             }
         }
-        let scheduler = choice(&draft, Some(rotational));
+        // `auto` has its say where it is named.
+        let scheduler = if draft.states.scheduler.is_missing() {
+            Some(self.scheduler)
+        } else {
+            choice(&draft, Some(rotational))
+        };
         if let Some(scheduler) = scheduler {
             let (kind, poll) = (scheduler.kind(), draft.keys.polling.poll);
-            tunables.retain(|(name, _)| {
-                let is_known = depth::other_tunable(kind, &name.value).is_ok();
-                if !is_known {
-                    let (name, known) = (name.value.clone(), names(kind, poll));
-                    let problem = Problem::NotSettable { name, scheduler: kind, known };
-                    mistakes.add(&Place::Body, scheduler.explain(problem));
-                }
-                is_known
-            });
+            let is_known =
+                |(name, _): &(At<String>, _)| depth::other_tunable(kind, &name.value).is_ok();
+            let unknown: Vec<_> = tunables.extract_if(.., |one| !is_known(one)).collect();
+            if !unknown.is_empty() {
+                let quoted: Vec<_> =
+                    unknown.iter().map(|(name, _)| format!("{:?}", name.value)).collect();
+                let (unknown, known) = (quoted.join(", "), names(kind, poll));
+                let problem = Problem::NotSettable { names: unknown, scheduler: kind, known };
+                mistakes.add(&Place::Body, scheduler.explain(problem));
+            }
             let (form, place) = (Form::Table(tunables), Place::Body);
             let tunables = Written { form, place, shown: String::new() };
             draft.set(TUNABLES, &tunables, &mut mistakes);
@@ -343,6 +359,16 @@ mod tests {
         assert!(refused.starts_with(under) && refused.ends_with(why), "{refused}");
     }
 
+    /// What a disk is may have changed since, and holds from the next start.
+    #[test]
+    fn auto_has_its_say_where_it_is_named() {
+        let before = disk(SchedulerChoice::Auto { rotational: true });
+        let other = before.with(&settings(r#"{"depth": 3}"#), false).expect("allowed");
+        assert_eq!(other.scheduler, before.scheduler);
+        let named = before.with(&settings(r#"{"scheduler": "auto"}"#), false).expect("allowed");
+        assert_eq!(named.scheduler, SchedulerChoice::Auto { rotational: false });
+    }
+
     #[test]
     fn everything_wrong_is_named_with_what_is_allowed() {
         for (json, message) in [
@@ -356,6 +382,10 @@ mod tests {
             (r#"{"scheduler": "deadline"}"#, "scheduler = \"deadline\": \"auto\", \"none\", "),
             (r#"{"hierarchy": "deep"}"#, "hierarchy = \"deep\": \"leaf-weight\", "),
             (r#"{"use_hierarchy": 1, "hierarchy": "flat"}"#, "hierarchy is set twice"),
+            (
+                r#"{"a": 1, "quantum": 2, "b": 3, "quantum": 4, "quantum": 5}"#,
+                "quantum is set twice; once is allowed; \"a\", \"b\" cannot be set under cfq; ",
+            ),
             (r#"{"scheduler": 3}"#, "scheduler = 3: \"auto\", \"none\", "),
             (
                 r#"{"depth": 0, "plug": "on", "poll": "fast"}"#,

@@ -14,7 +14,7 @@
 use paternoster::SchedulerKind;
 
 use super::error::{Mistake, Problem};
-use super::keys::{At, SchedulerWord};
+use super::keys::At;
 use super::mistakes::Mistakes;
 use crate::depth;
 
@@ -46,14 +46,6 @@ impl SchedulerChoice {
     /// Returns whether `auto` has chosen it.
     pub const fn is_auto(self) -> bool {
         matches!(self, Self::Auto { .. })
-    }
-
-    /// Returns what is written for it.
-    pub(super) const fn word(self) -> SchedulerWord {
-        match self {
-            Self::Named(kind) => SchedulerWord::Named(kind),
-            Self::Auto { .. } => SchedulerWord::Auto,
-        }
     }
 
     /// Says why it is this one, if `auto` has chosen it.

@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 use slotmap::SlotMap;
 
 use super::{Connections, DiskLabel, Tenant};
-use crate::admission::Room;
+use crate::admission::TenantRoom;
 use crate::clients::{Clients, Export, Pool};
 use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
@@ -160,7 +160,7 @@ fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> Owned
         input: BytesMut::from(&input[..]),
         export: Arc::clone(export),
         peer: Peer::Unknown,
-        admitted: Room::of_groups(&config, 1024)[0].admit().expect("room"),
+        admitted: TenantRoom::of_groups(&config, 1024)[0].admit().expect("room"),
     });
     ours
 }

@@ -58,7 +58,8 @@ impl Connections {
         let config = &self.label.config;
         let kind = wanted.scheduler.kind();
         let switches = config.scheduler.kind() != kind;
-        let old: BTreeMap<_, _> = config.in_force(busy(owner)).into_iter().collect();
+        let old = config.of_hybrid().chain(config.in_force(busy(owner)));
+        let old: BTreeMap<_, _> = old.collect();
         for (name, to) in wanted.in_force(busy(owner)) {
             // What the file does not set comes with a new scheduler.
             if name != "hierarchy" || !switches || wanted.keys.hierarchy.is_some() {
@@ -78,18 +79,26 @@ impl Connections {
         changes
     }
 
-    /// Has all that may change be as in `wanted`.
+    /// Applies all keys of `wanted` that may change.
     pub(super) fn apply_settings(&mut self, owner: &mut DiskOwner, wanted: &DiskConfig) {
         let kind = wanted.scheduler.kind();
         let depth = Depth::in_force(kind, wanted.keys.depth, busy(owner));
         let set = wanted.tunables_to_set();
         owner.administer(|elevator, now| {
+            let before = elevator.tunables_set().to_vec();
+            let stays = |name: &String| set.iter().any(|(other, _)| other == name);
             // First, for a new scheduler to get these at once.
-            if elevator.tunables_set() != set {
+            let some_go = !before.iter().all(|(name, _)| stays(name));
+            if some_go {
                 elevator.reset_tunables(now, &set);
             }
             if elevator.scheduler().kind() != kind {
                 switch(elevator, now, kind);
+            }
+            // No others: what a scheduler makes of a tunable may depend on when it is set.
+            let new = set.iter().filter(|one| !some_go && !before.contains(one));
+            for (name, value) in new {
+                elevator.set_tunable(now, name, *value).expect("it was checked");
             }
             if elevator.hierarchy().is_some_and(|in_force| in_force != wanted.hierarchy()) {
                 elevator.set_hierarchy(now, wanted.hierarchy()).expect("it has one");

@@ -27,7 +27,7 @@ use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use slotmap::SlotMap;
 
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenant, nbd};
-use crate::admission::Room;
+use crate::admission::TenantRoom;
 use crate::clients::{Export, Pool};
 use crate::config::{AtStop, Config};
 use crate::messages::{NewConnection, OwnerHandle};
@@ -97,7 +97,7 @@ impl Front<Scheduler> for Checked {
 struct Disk {
     handle: OwnerHandle,
     exports: Vec<Arc<Export>>,
-    room: Arc<Room>,
+    room: Arc<TenantRoom>,
     thread: thread::JoinHandle<std::io::Result<()>>,
     /// Connection threads.
     threads: Vec<thread::JoinHandle<std::io::Result<()>>>,
@@ -151,7 +151,7 @@ impl Disk {
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
         let config = Config::from_toml(toml, Path::new("swarm.toml")).expect("a configuration");
-        let rooms = Room::of_groups(&config, 1024);
+        let rooms = TenantRoom::of_groups(&config, 1024);
         Self { handle, exports, room: Arc::clone(&rooms[0]), thread, threads }
     }
 

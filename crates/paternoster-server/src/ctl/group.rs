@@ -85,8 +85,18 @@ impl GroupChange {
             return Err(GroupError::Nothing);
         }
         let (mut new, mut refused) = (NewGroup::default(), Vec::new());
+        let mut unknown = Vec::new();
         for (name, value) in &self.set {
-            refused.extend(self.check_one(name, value, written, &mut new).err());
+            match GroupKeys::key(name) {
+                Some(key) => refused.extend(self.check_one(key, value, written, &mut new).err()),
+                None => unknown.push(format!("{name:?}")),
+            }
+        }
+        if !unknown.is_empty() {
+            let is_settable = |key: &&Key<_>| key.live && key.is_of(kind_of(&self.group));
+            let known = GroupKeys::KEYS.iter().filter(is_settable).map(|key| key.name);
+            let (unknown, known) = (unknown.join(", "), known.collect::<Vec<_>>().join(", "));
+            refused.push(format!("a group has no {unknown}; what can be set is: {known}"));
         }
         if refused.is_empty() { Ok(new) } else { Err(GroupError::Refused(refused.join("; "))) }
     }
@@ -94,19 +104,12 @@ impl GroupChange {
     /// Takes one key, or says what is wrong with it.
     fn check_one(
         &self,
-        name: &str,
+        key: &'static Key<GroupKeys>,
         value: &Value,
         written: Weights,
         new: &mut NewGroup,
     ) -> Result<(), String> {
-        let kind = kind_of(&self.group);
-        let Some(key) = GroupKeys::key(name) else {
-            let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind));
-            let known: Vec<_> = live.map(|key| key.name).collect();
-            let known = known.join(", ");
-            return Err(format!("a group has no {name:?}; what can be set is: {known}"));
-        };
-        if !key.is_of(kind) {
+        if !key.is_of(kind_of(&self.group)) {
             return Err(Problem::NotOfRoot { key: key.name }.to_string());
         }
         if !key.live {
@@ -122,7 +125,7 @@ impl GroupChange {
             ("weight_device" | "leaf_weight_device", None) => new.of_disks(key, value)?,
             ("weight_device" | "leaf_weight_device", Some(_)) => {
                 let without = "names its disks itself; it is allowed without a disk beside it";
-                return Err(format!("{name} {without}"));
+                return Err(format!("{} {without}", key.name));
             }
             _ => {
                 key.read_one(&mut GroupKeys::default(), value)?;

@@ -151,7 +151,7 @@ figures! {
     threads: Option<ThreadsStat>, Figures unless none;
     /// Client connections to the disk now.
     connections: u32, Gauge, metric "disk_connections";
-    /// The root group: its weights and its `blkio` files alone.
+    /// The root group: its weights, its caps and how long they held, and its `blkio` files.
     root: GroupStat, Untold;
     /// The groups that have an export here or below them, in the order of the configuration: each
     /// behind its parent.

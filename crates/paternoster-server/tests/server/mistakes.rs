@@ -110,8 +110,7 @@ memory = "64M"
 [exports.one]
 disk = "a"
 "#;
-    let caps = "beside which there is nobody: caps are allowed, which are riops, wiops, rbps, \
-                wbps, iops, bps";
+    let caps = "which has nobody beside it; caps are allowed: riops, wiops, rbps, wbps, iops, bps";
     let expected = [
         &format!("c:6: weight of group \"/\", {caps}"),
         "c:7: iops of group \"/\", which is on disk \"a\": its scheduler cfq has no caps, ",

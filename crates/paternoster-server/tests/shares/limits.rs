@@ -235,8 +235,7 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
         ),
         (
             change("/", json!({"weight": 5})),
-            "weight of group \"/\", beside which there is nobody: caps are allowed, which are \
-             riops, wiops, rbps, wbps, iops, bps",
+            "weight of group \"/\", which has nobody beside it; caps are allowed: riops, wiops, ",
         ),
         // It is on both disks, of which the other has limits.
         (change("/", json!({"bps": 5})), "disk \"e\" has the scheduler cfq, which has no caps, "),

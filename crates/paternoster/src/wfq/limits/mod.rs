@@ -62,9 +62,9 @@ pub(super) struct Limits {
     caps: u32,
     /// Heads count by their directions, as some node has caps.
     by_direction: bool,
-    /// The root has limits.
+    /// The root has caps, or is not freed of them yet.
     at_root: bool,
-    /// The directions in which no cap of the root holds all.
+    /// The directions that no cap of the root closes.
     open: Directions,
 }
 
@@ -87,13 +87,13 @@ impl Limits {
         self.by_direction
     }
 
-    /// Whether the root has limits.
+    /// Whether the root has caps.
     #[inline]
     pub(super) fn at_root(&self) -> bool {
         self.at_root
     }
 
-    /// The directions in which no cap of the root holds all.
+    /// The directions that no cap of the root closes.
     #[inline]
     pub(super) fn open(&self) -> Directions {
         self.open
@@ -211,6 +211,7 @@ impl<T: Trace> Wfq<T> {
         self.tree.set_limits(node, to, cx.now);
         self.follow_node(cx.now, node);
         self.tree.relist(node);
+        self.tree.note_at_root(node, to);
         self.count_by_direction(cx);
     }
 
@@ -310,6 +311,13 @@ impl Tree {
         }
     }
 
+    /// Notes whether the root has caps, if `node` is that and is parked or freed by these already.
+    fn note_at_root(&mut self, node: NodeId, limits: &GroupLimits) {
+        if self.nodes[node].among.is_none() {
+            self.limits.at_root = limits.has_caps();
+        }
+    }
+
     /// Parks the root, which has limits, or frees it.
     pub(super) fn park_root(&mut self, root: NodeId, now: Instant) -> Parked {
         let waiting = self.nodes[root].waiting;
@@ -333,7 +341,7 @@ impl Tree {
     /// directions.
     #[inline]
     pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
-        if self.limits.dues.is_empty() {
+        if self.limits.dues.is_empty() || self.limits.open.is_empty() {
             return None;
         }
         let reachable = |node| (node, self.reachable(node));
