@@ -156,3 +156,16 @@ fn reload_to_another_way_to_wait_names_what_differs() {
     assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok(changed));
     served.end();
 }
+
+/// `slice_idle` in milliseconds and `slice_idle_us` are one tunable.
+#[test]
+fn tunable_that_is_set_last_counts_whichever_of_its_names_it_has() {
+    let served = serve("scheduler = \"cfq\"");
+    let again = "slice_idle=8";
+    for (setting, micros) in [(again, 8000), ("slice_idle_us=500", 500), (again, 8000)] {
+        ctl(&served, &["set", "d", setting]).expect("allowed");
+        let shown = ctl(&served, &["get", "d", "slice_idle_us"]);
+        assert_eq!(shown, Ok(format!("{micros}\n")), "{setting}");
+    }
+    served.end();
+}

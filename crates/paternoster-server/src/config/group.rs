@@ -29,7 +29,7 @@ use super::disk::Checked;
 use super::draft::{Draft, NAME_MAX, check_name};
 use super::error::{Mistake, Problem};
 use super::keys::{
-    At, ExportKeys, GroupKeys, Key, Keys as _, Object, ROOT, ServerKeys, State, kind_of,
+    At, ExportKeys, GroupKeys, Key, Keys as _, Object, ROOT, ServerKeys, State, group_kind,
 };
 use super::mistakes::Mistakes;
 
@@ -192,7 +192,7 @@ pub(super) fn check_root(
     let Some(written) = draft.groups.iter().find(|group| group.name.value == ROOT) else {
         return GroupLimits::NONE;
     };
-    for key in GroupKeys::KEYS.iter().filter(|key| !key.is_of(kind_of(ROOT))) {
+    for key in GroupKeys::KEYS.iter().filter(|key| !key.is_of(group_kind(ROOT))) {
         mistakes.note(written.state(key.name).refuse(Problem::NotOfRoot { key: key.name }));
     }
     OfGroup { written, draft, members, disks }.check_limits(mistakes);
@@ -300,7 +300,7 @@ impl OfGroup<'_> {
         let (written, none) = (&self.written.keys, GroupKeys::default());
         let is_set = |key: &&Key<GroupKeys>| (key.show)(written) != (key.show)(&none);
         let group = &self.written.name.value;
-        let limits = GroupKeys::part("limits").filter(|key| key.is_of(kind_of(group)));
+        let limits = GroupKeys::part("limits").filter(|key| key.is_of(group_kind(group)));
         for key in limits.filter(is_set) {
             let (key, group) = (key.name, group.clone());
             let (disk, name) = (disk.clone(), scheduler.kind().name());

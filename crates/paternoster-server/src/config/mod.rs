@@ -60,7 +60,7 @@ pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
     SchedulerWord, ServerKeys, limit_names,
 };
-pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, kind_of, limits_in_numbers};
+pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, group_kind, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
 pub use options::Options;
 pub use polling::{PollMode, Polling};

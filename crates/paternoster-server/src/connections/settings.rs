@@ -96,7 +96,7 @@ impl Connections {
                 switch(elevator, now, kind);
             }
             // No others: what a scheduler makes of a tunable may depend on when it is set.
-            let new = set.iter().filter(|one| !some_go && !before.contains(one));
+            let new = if some_go { Vec::new() } else { not_set_yet(&before, &set) };
             for (name, value) in new {
                 elevator.set_tunable(now, name, *value).expect("it was checked");
             }
@@ -112,6 +112,20 @@ impl Connections {
         }
         self.label.config.take_live(wanted);
     }
+}
+
+/// Returns what of `set` has not been set before in this order: of two names of one tunable the one
+/// that is set last counts.
+fn not_set_yet<'s, T: PartialEq>(before: &[T], set: &'s [T]) -> Vec<&'s T> {
+    let mut left = before;
+    let mut new = Vec::new();
+    for one in set {
+        match left.iter().position(|other| other == one) {
+            Some(at) => left = &left[at + 1..],
+            None => new.push(one),
+        }
+    }
+    new
 }
 
 /// How many requests keep the back end busy.
@@ -162,4 +176,20 @@ fn as_wanted(elevator: &Elevator<Scheduler>, wanted: &DiskConfig) -> Elevator<Sc
 fn is_written(wanted: &DiskConfig, name: &str) -> bool {
     let coarse = name.strip_suffix("_us").unwrap_or(name);
     wanted.tunables().iter().any(|(written, _)| written == name || written == coarse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_before_in_its_order_is_not_set_again() {
+        let new = |before: &[u8], set: &[u8]| -> Vec<u8> {
+            not_set_yet(before, set).into_iter().copied().collect()
+        };
+        assert_eq!(new(&[1, 2, 3], &[1, 2, 3]), [0; 0]);
+        assert_eq!(new(&[1, 2], &[1, 4, 2]), [4], "in between");
+        assert_eq!(new(&[1, 2], &[2, 1]), [1], "set again, behind its other name");
+        assert_eq!(new(&[], &[1, 2]), [1, 2]);
+    }
 }

@@ -27,7 +27,7 @@ use thiserror::Error;
 use super::answer::{OnDisks, Status};
 use super::settings::Settings;
 use super::trace::UnknownDisk;
-use crate::config::{GroupKeys, Key, Keys as _, Problem, kind_of, limits_in_numbers};
+use crate::config::{GroupKeys, Key, Keys as _, Problem, group_kind, limits_in_numbers};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl GroupChange {
             }
         }
         if !unknown.is_empty() {
-            let is_settable = |key: &&Key<_>| key.live && key.is_of(kind_of(&self.group));
+            let is_settable = |key: &&Key<_>| key.live && key.is_of(group_kind(&self.group));
             let known = GroupKeys::KEYS.iter().filter(is_settable).map(|key| key.name);
             let (unknown, known) = (unknown.join(", "), known.collect::<Vec<_>>().join(", "));
             refused.push(format!("a group has no {unknown}; what can be set is: {known}"));
@@ -109,7 +109,7 @@ impl GroupChange {
         written: Weights,
         new: &mut NewGroup,
     ) -> Result<(), String> {
-        if !key.is_of(kind_of(&self.group)) {
+        if !key.is_of(group_kind(&self.group)) {
             return Err(Problem::NotOfRoot { key: key.name }.to_string());
         }
         if !key.live {
@@ -260,7 +260,7 @@ impl GroupInForce {
             limits: *group.limits(),
             ..GroupKeys::default()
         };
-        let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(kind_of(path)));
+        let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(group_kind(path)));
         let live = live.filter(|key| !key.name.ends_with("_device"));
         Self {
             disk: disk.to_owned(),

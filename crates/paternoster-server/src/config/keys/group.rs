@@ -70,13 +70,13 @@ keys! {
 pub(crate) const ROOT: &str = "/";
 
 /// The kind of a group: the root takes caps alone, as it has nobody beside it.
-pub(crate) fn kind_of(group: &str) -> &'static str {
+pub(crate) fn group_kind(group: &str) -> &'static str {
     if group == ROOT { "root" } else { "below" }
 }
 
 /// The names of all that the root takes.
 pub(crate) fn caps() -> String {
-    let caps = GroupKeys::KEYS.iter().filter(|key| key.is_of(kind_of(ROOT)));
+    let caps = GroupKeys::KEYS.iter().filter(|key| key.is_of(group_kind(ROOT)));
     caps.map(|key| key.name).collect::<Vec<_>>().join(", ")
 }
 

@@ -34,7 +34,7 @@ pub(crate) use disk::DEPTH_MAX;
 pub use disk::{BackendKind, DiskKeys, SchedulerWord};
 pub use export::ExportKeys;
 pub use group::{GroupKeys, limit_names};
-pub(crate) use group::{ROOT, caps, kind_of, limits_in_numbers};
+pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
 pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub use server::{AtStop, EngineChoice, ServerKeys};
