@@ -1,8 +1,9 @@
-//! `cargo xtask bench sched`: what a request costs in each scheduler.
+//! `cargo xtask bench sched`: what a request costs in each scheduler, and a command in the engine
+//! of a disk.
 //!
 //! Instructions are counted by callgrind and pinned in `bench/instructions.toml`: unlike
 //! nanoseconds they are the same on a busy machine. The binary that is counted,
-//! `bench/instructions.rs`, prints the names of its configurations for
+//! `bench/instructions/main.rs`, prints the names of its configurations for
 //! `--list`; for `NAME REQUESTS` it serves that many requests in a function whose name contains
 //! `measured`, and only there callgrind counts. Exactly one function may be named so: callgrind
 //! stops counting where one such function calls another.

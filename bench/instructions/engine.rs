@@ -1,0 +1,150 @@
+//! What a command takes from a front to a back end and back, but for the two themselves.
+//!
+//! Sixteen connections of four tenants read and write blocks of 4 KiB anywhere, four each at once.
+//! The device takes sixteen, and the oldest of them is done at every step.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Nanos, NoTrace, SchedulerKind, Weight,
+};
+use paternoster_disk::{
+    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred,
+};
+
+const TENANTS: usize = 4;
+const CONNECTIONS: usize = 16;
+/// Commands of a connection at once.
+const OUTSTANDING: u64 = 4;
+const DEPTH: u32 = 16;
+const BLOCK: u32 = 4096;
+/// The blocks of a disk.
+const BLOCKS: u64 = 1 << 28;
+/// From one step to the next.
+const STEP: Nanos = Nanos::from_micros(10);
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Config {
+    scheduler: SchedulerKind,
+}
+
+impl Config {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        [SchedulerKind::None, SchedulerKind::Wfq].into_iter().map(|scheduler| Self { scheduler })
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "engine/{}", self.scheduler)
+    }
+}
+
+/// An engine, its device, and those who use it.
+pub(crate) struct Served {
+    engine: Engine<AnyScheduler<NoTrace>>,
+    now: Instant,
+    connections: Vec<IocId>,
+    in_device: VecDeque<(TransferId, Transfer)>,
+    /// Buffers of reads that nothing uses.
+    spare: Vec<BytesMut>,
+    data: Bytes,
+    random: u64,
+}
+
+impl Served {
+    /// With all commands outstanding.
+    pub(crate) fn new(Config { scheduler }: Config) -> Self {
+        let start = Instant::START;
+        let scheduler = AnyScheduler::new(scheduler, NoTrace);
+        let device = Device::solid_state(DEPTH).with_native_queueing(true);
+        let mut elevator = Elevator::new(scheduler, device, start);
+        let mut connections = Vec::new();
+        for _ in 0..TENANTS {
+            let root = elevator.groups().root();
+            let tenant = elevator.add_group(start, root, Weight::default());
+            let connection = || elevator.add_io_context(start, IoPrio::default(), tenant);
+            connections.extend(std::iter::repeat_with(connection).take(CONNECTIONS / TENANTS));
+        }
+        let capabilities = Capabilities::new(BLOCKS * u64::from(BLOCK), DEPTH);
+        let mut served = Self {
+            engine: Engine::new(elevator, &capabilities),
+            now: start,
+            connections,
+            in_device: VecDeque::new(),
+            spare: Vec::new(),
+            data: Bytes::from(vec![7; BLOCK as usize]),
+            random: 1,
+        };
+        for tag in 0..CONNECTIONS as u64 * OUTSTANDING {
+            served.submit(tag);
+        }
+        served.settle();
+        served
+    }
+
+    /// Serves so many commands, each of which is followed by another one.
+    pub(crate) fn serve(&mut self, commands: u32) {
+        for _ in 0..commands {
+            self.now = self.now + STEP;
+            while self.in_device.is_empty() {
+                self.now = self.engine.poll_timeout().expect("something waits").max(self.now);
+                self.engine.handle_timeout(self.now);
+                self.settle();
+            }
+            let (id, transfer) = self.in_device.pop_front().expect("the device has something");
+            let transferred = self.carried_out(&transfer);
+            self.engine.transfer_done(self.now, id, transferred);
+            self.settle();
+            while let Some(outcome) = self.engine.poll_outcome() {
+                self.spare.extend(outcome.result.expect("all goes well"));
+                self.submit(outcome.tag);
+            }
+            self.settle();
+        }
+    }
+
+    /// The connection of that command puts another one.
+    fn submit(&mut self, tag: u64) {
+        let connection = usize::try_from(tag / OUTSTANDING).expect("a few");
+        let random = self.next_random();
+        let offset = random % BLOCKS * u64::from(BLOCK);
+        let op = if random >> 63 == 0 {
+            CommandOp::Read { offset, len: BLOCK }
+        } else {
+            CommandOp::Write { offset, data: self.data.clone(), fua: false }
+        };
+        let command = Command { tag, ioc: self.connections[connection], op };
+        self.engine.submit(self.now, command);
+    }
+
+    fn settle(&mut self) {
+        let Self { engine, now, in_device, .. } = self;
+        let mut start = |_, id, transfer| in_device.push_back((id, transfer));
+        while engine.step(|| *now, &mut start).is_continue() {}
+    }
+
+    /// What becomes of a transfer.
+    fn carried_out(&mut self, transfer: &Transfer) -> Transferred {
+        let mut filled = Buffers::new();
+        if let Transfer::Read { parts, .. } = transfer {
+            for &part in parts {
+                let mut buffer = self.spare.pop().unwrap_or_default();
+                buffer.resize(part as usize, 0);
+                filled.push(buffer);
+            }
+        }
+        Transferred::new(Ok(transfer.len()), filled)
+    }
+
+    /// A number of Marsaglia's xorshift.
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+}
