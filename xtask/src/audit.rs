@@ -1,61 +1,73 @@
-//! `cargo xtask audit`: cargo-deny's check of what we depend on, known vulnerabilities included.
+//! `cargo xtask audit`: what we depend on, held against deny.toml by cargo-deny.
 //!
-//! It needs cargo-deny and its database of advisories, which comes over the network. Where one of
-//! them is not available nothing has been checked, and the exit status is 2. What tidy checks of
-//! deny.toml is a part of this, without the two.
+//! Licences, versions, bans and sources are in the lock file; the tests check those. Known
+//! vulnerabilities are in a database that comes over the network: where it cannot be had nothing
+//! has been checked, and the exit status is 2.
 
 use crate::cargo;
 use anyhow::{Context, Result};
 use paternoster_bench::NotRun;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-/// How cargo-deny is installed.
-const INSTALL: &str = "cargo install --locked cargo-deny";
-/// What renews the database.
-const FETCH: [&str; 4] = ["deny", "--locked", "fetch", "db"];
-/// What checks, when there is a network.
-const CHECK: [&str; 3] = ["deny", "--locked", "check"];
-/// What checks with the database that is there.
-const CHECK_OFFLINE: [&str; 4] = ["deny", "--locked", "--offline", "check"];
+/// The version of cargo-deny, which decides what its lints are.
+const CARGO_DENY: &str = "cargo-deny@=0.19.8";
+/// What needs no database.
+const WITHOUT_ADVISORIES: [&str; 3] = ["bans", "licenses", "sources"];
+/// Exceptions that nothing needs any more are errors; what is allowed need not be told.
+const LINTS: [&str; 6] = ["-D", "unmatched-skip", "-D", "unnecessary-skip", "-A", "skipped"];
 
-/// What is there.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    /// cargo-deny starts.
-    has_program: bool,
-    /// The database has just been renewed.
-    is_renewed: bool,
-    /// There is a database, new or old.
-    has_database: bool,
+/// What to check.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Check licences, versions, bans and sources, which need no database
+    #[arg(long)]
+    no_advisories: bool,
 }
 
 /// Runs the command.
-pub(crate) fn run() -> Result<()> {
-    let database = cargo::home()?.join("advisory-dbs");
-    let has_program = succeeds(&["deny", "--version"], Stdio::null())?;
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.no_advisories {
+        return check_without_advisories();
+    }
+    let mut fetch = cargo_deny()?;
     // Why it fails, it says itself: a bad deny.toml is reported so too.
-    let is_renewed = has_program && succeeds(&FETCH, Stdio::inherit())?;
-    let found = Found { has_program, is_renewed, has_database: has_clone(&database) };
-    let arguments = judge(found, &database)?;
+    let is_renewed = cargo::run(fetch.args(["fetch", "db"])).is_ok();
+    let database = cargo::home()?.join("advisory-dbs");
+    require_advisories(is_renewed, &database)?;
+    let mut check = cargo_deny()?;
     if !is_renewed {
         println!("audit: the advisories could not be renewed; using {}", database.display());
+        check.arg("--offline");
     }
-    cargo::run(cargo::command().args(arguments))
+    cargo::run(check.arg("check").args(LINTS))
 }
 
-/// What to check with, or why that cannot be done.
-fn judge(found: Found, database: &Path) -> Result<&'static [&'static str], NotRun> {
+/// Checks what needs no database.
+pub(crate) fn check_without_advisories() -> Result<()> {
+    cargo::run(cargo_deny()?.arg("check").args(LINTS).args(WITHOUT_ADVISORIES))
+}
+
+/// The program, which is installed below the target directory where it is not there yet. It runs
+/// for a second: to optimise it would take minutes.
+fn cargo_deny() -> Result<Command> {
+    let tools = cargo::target_dir().join("tools");
+    let mut install = cargo::command();
+    install.args(["install", "--quiet", "--locked", "--debug", CARGO_DENY]);
+    install.arg("--root").arg(&tools).stdout(Stdio::null());
+    cargo::run(install.env("CARGO_PROFILE_DEV_DEBUG", "0")).context("installing cargo-deny")?;
+    let mut program = Command::new(tools.join("bin/cargo-deny"));
+    program.args(["--locked", "--log-level", "error"]);
+    Ok(program)
+}
+
+/// An error where there are no advisories to check by.
+fn require_advisories(is_renewed: bool, database: &Path) -> Result<(), NotRun> {
+    if is_renewed || has_clone(database) {
+        return Ok(());
+    }
     let place = database.display();
-    if !found.has_program {
-        return Err(NotRun(format!("cargo-deny is not installed: {INSTALL}")));
-    }
-    if !found.has_database {
-        let fetch = FETCH.join(" ");
-        let why = format!("there are no advisories in {place}, and `cargo {fetch}` brought none");
-        return Err(NotRun(why));
-    }
-    Ok(if found.is_renewed { &CHECK } else { &CHECK_OFFLINE })
+    Err(NotRun(format!("there are no advisories in {place}, and none could be fetched")))
 }
 
 /// Whether `dir` holds a directory: a clone of a database. A lock alone is none.
@@ -64,49 +76,21 @@ fn has_clone(dir: &Path) -> bool {
     entries.map(|entry| entry.path()).any(|path| path.is_dir())
 }
 
-/// Whether cargo ends well with `args`, whose complaints go to `stderr`.
-fn succeeds(args: &[&str], stderr: Stdio) -> Result<bool> {
-    let mut command = cargo::command();
-    command.args(args).stdout(Stdio::null()).stderr(stderr);
-    Ok(command.status().context("cargo does not start")?.success())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: Found = Found { has_program: true, is_renewed: true, has_database: true };
-
-    fn judged(found: Found) -> Result<String, String> {
-        let judged = judge(found, Path::new("db"));
-        judged.map(|arguments| arguments.join(" ")).map_err(|error| error.to_string())
-    }
-
     #[test]
-    fn what_is_missing_is_named_and_nothing_counts_as_checked() {
-        let none = judged(Found { has_program: false, ..ALL });
-        let install = "not run: cargo-deny is not installed: cargo install --locked cargo-deny";
-        assert_eq!(none, Err(install.to_owned()));
-        let empty = judged(Found { is_renewed: false, has_database: false, ..ALL });
-        let fetch = "not run: there are no advisories in db, \
-                     and `cargo deny --locked fetch db` brought none";
-        assert_eq!(empty, Err(fetch.to_owned()));
-    }
-
-    #[test]
-    fn old_advisories_are_used_without_the_network() {
-        assert_eq!(judged(ALL), Ok("deny --locked check".to_owned()));
-        let old = judged(Found { is_renewed: false, ..ALL });
-        assert_eq!(old, Ok("deny --locked --offline check".to_owned()));
-    }
-
-    #[test]
-    fn lock_alone_is_no_database() {
+    fn without_advisories_nothing_counts_as_checked() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(!has_clone(&dir.path().join("not there")));
+        let place = dir.path().join("not there");
+        let error = require_advisories(false, &place).expect_err("there are none").to_string();
+        assert!(error.starts_with("not run: there are no advisories in "), "{error}");
+        require_advisories(true, &place).expect("they have come");
+        // A lock alone is no database.
         std::fs::write(dir.path().join("db.lock"), "").expect("a file");
-        assert!(!has_clone(dir.path()));
+        assert!(require_advisories(false, dir.path()).is_err());
         std::fs::create_dir(dir.path().join("advisory-db")).expect("a directory");
-        assert!(has_clone(dir.path()));
+        require_advisories(false, dir.path()).expect("old ones are there");
     }
 }

@@ -52,8 +52,8 @@ enum Command {
     Tables(tables::Args),
     /// Make the guide, docs/, as HTML and as PDF, by mdBook and chromium
     Docs,
-    /// Check what we depend on for known vulnerabilities, by cargo-deny
-    Audit,
+    /// Check what we depend on, for known vulnerabilities too, by cargo-deny
+    Audit(audit::Args),
     /// Do what README says on a machine that has only what README asks for; as root
     Fresh(fresh::Args),
     /// Compare our decisions with what Linux decided on the same scenarios
@@ -97,7 +97,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Tables(args) => tables::run(args),
         Command::Docs => docs::run(),
-        Command::Audit => audit::run(),
+        Command::Audit(args) => audit::run(args),
         Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
         Command::Decisions(args) => decisions::run(args),

@@ -6,12 +6,12 @@
 //! computes:
 //!
 //! ```text
-//!   … ── attacks, … ─┬─ guest ─────────────────────┬─ tests, in two lanes ── doctests
+//!   … ── attacks, … ─┬─ guest, dependencies ───────┬─ tests, in two lanes ── doctests
 //!                    └─ by threads, instructions ──┘
 //! ```
 
 use crate::not_run::NotedFile;
-use crate::{bench_sched, cargo, fio_judge, guest, oracle, packages, test_binaries, tidy};
+use crate::{audit, bench_sched, cargo, fio_judge, guest, oracle, packages, test_binaries, tidy};
 use anyhow::{Result, bail};
 use paternoster_bench::{NotRun, idle};
 use paternoster_disk::IoEngine;
@@ -61,7 +61,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -90,6 +90,14 @@ const STEPS: [Step; 18] = [
     Step::call("idle server", "cargo xtask bench idle --check", idle_server),
     Step::call("fio as judge", "cargo xtask fio-judge --no-clock --files 25", fio_judge::check),
     Step { lane: Lane::Left, ..Step::call("guest", "cargo xtask test --guest", guest::run) },
+    Step {
+        lane: Lane::Left,
+        ..Step::call(
+            "dependencies",
+            "cargo xtask audit --no-advisories",
+            audit::check_without_advisories,
+        )
+    },
     Step {
         name: "disk by threads",
         repeat: "cargo test --workspace --test disk --locked",
@@ -271,7 +279,7 @@ mod tests {
     #[test]
     fn every_step_that_failed_is_listed_with_what_repeats_it() {
         let failed = [&STEPS[1], &STEPS[6]];
-        let expected = "2 of 18 steps failed:\n  format: cargo fmt --all --check\n  \
+        let expected = "2 of 19 steps failed:\n  format: cargo fmt --all --check\n  \
                         tidy: cargo xtask tidy";
         assert_eq!(list_of_failed(&failed), expected);
     }

@@ -10,18 +10,14 @@
 //!   *.rs, *.md        no word that tidy/retired.toml lists
 //!   Cargo.toml        every crate takes the workspace's lints; one that may be published has a
 //!                     README, a description, keywords and the licence texts
-//!   crates            the operator's program links no laboratory
-//!   deny.toml         licences, versions, bans and sources of all that we depend on
 //!   clippy.toml       functions are limited, and the core is kept from clocks and the like
 //!
 //! Only files that git tracks are looked at. A function's length is clippy's to check.
 
 mod claims;
-mod dependencies;
 mod documents;
 mod manifests;
 mod paths;
-mod policy;
 mod retired;
 mod rust;
 
@@ -83,8 +79,6 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(retired::check_all(&files)?);
     findings.extend(check_tables(&files)?);
     findings.extend(manifests::check(&files, &|path| Path::new(path).exists()));
-    findings.extend(dependencies::check_all(&files)?);
-    findings.extend(dependencies::check_program()?);
     for finding in &findings {
         println!("{finding}");
     }
