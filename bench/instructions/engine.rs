@@ -1,7 +1,8 @@
 //! What a command takes from a front to a back end and back, but for the two themselves.
 //!
-//! Sixteen connections of four tenants read and write blocks of 4 KiB anywhere, four each at once.
-//! The device takes sixteen, and the oldest of them is done at every step.
+//! Sixteen connections of four tenants read and write blocks of 4 KiB anywhere, four each at once,
+//! on one volume or each on its own. The device takes sixteen, and the oldest of them is done at
+//! every step.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,7 +12,7 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Nanos, NoTrace, SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred,
+    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred, VolumeId,
 };
 
 const TENANTS: usize = 4;
@@ -29,17 +30,23 @@ const STEP: Nanos = Nanos::from_micros(10);
 #[derive(Clone, Copy)]
 pub(crate) struct Config {
     scheduler: SchedulerKind,
+    volumes: usize,
 }
 
 impl Config {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        [SchedulerKind::None, SchedulerKind::Wfq].into_iter().map(|scheduler| Self { scheduler })
+        let both = [SchedulerKind::None, SchedulerKind::Wfq];
+        let of = |scheduler| [1, CONNECTIONS].map(|volumes| Self { scheduler, volumes });
+        both.into_iter().flat_map(of)
     }
 }
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "engine/{}", self.scheduler)
+        match self.volumes {
+            1 => write!(f, "engine/{}", self.scheduler),
+            volumes => write!(f, "engine/{}-{volumes}-volumes", self.scheduler),
+        }
     }
 }
 
@@ -47,6 +54,7 @@ impl fmt::Display for Config {
 pub(crate) struct Served {
     engine: Engine<AnyScheduler<NoTrace>>,
     now: Instant,
+    volumes: Vec<VolumeId>,
     connections: Vec<IocId>,
     in_device: VecDeque<(TransferId, Transfer)>,
     /// Buffers of reads that nothing uses.
@@ -57,7 +65,7 @@ pub(crate) struct Served {
 
 impl Served {
     /// With all commands outstanding.
-    pub(crate) fn new(Config { scheduler }: Config) -> Self {
+    pub(crate) fn new(Config { scheduler, volumes }: Config) -> Self {
         let start = Instant::START;
         let scheduler = AnyScheduler::new(scheduler, NoTrace);
         let device = Device::solid_state(DEPTH).with_native_queueing(true);
@@ -70,9 +78,13 @@ impl Served {
             connections.extend(std::iter::repeat_with(connection).take(CONNECTIONS / TENANTS));
         }
         let capabilities = Capabilities::new(BLOCKS * u64::from(BLOCK), DEPTH);
+        let mut engine = Engine::new(elevator);
+        let add = || engine.add_volume(&capabilities).expect("there is room");
+        let volumes = std::iter::repeat_with(add).take(volumes).collect();
         let mut served = Self {
-            engine: Engine::new(elevator, &capabilities),
+            engine,
             now: start,
+            volumes,
             connections,
             in_device: VecDeque::new(),
             spare: Vec::new(),
@@ -117,7 +129,8 @@ impl Served {
         } else {
             CommandOp::Write { offset, data: self.data.clone(), fua: false }
         };
-        let command = Command { tag, ioc: self.connections[connection], op };
+        let volume = self.volumes[connection % self.volumes.len()];
+        let command = Command { tag, volume, ioc: self.connections[connection], op };
         self.engine.submit(self.now, command);
     }
 

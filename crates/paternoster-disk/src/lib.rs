@@ -1,4 +1,4 @@
-//! The live engine: one disk, its scheduler, and the thread that owns both.
+//! The live engine: one disk, whole or in volumes, its scheduler, and the thread that owns both.
 //!
 //! ```text
 //!   front (connections)                        the owner's thread
@@ -6,15 +6,15 @@
 //!     └──────────────────▶ │ engine: command ─▶ bios ─▶ Elevator ─▶ Transfer ──┐  │
 //!     ◀─────────────────── │         outcome ◀─ pieces ◀─ completion ◀───────┐ │  │
 //!       Outcome            │                                                 │ ▼  │
-//!                          │                        backend: file, memory, modelled│
-//!                          │ ring: everything that waits, waits here               │
+//!                          │        a back end a volume: file, memory, modelled … │
+//!                          │ ring: everything that waits, waits here              │
 //!                          └──────────────────────────────────────────────────────┘
 //! ```
 //!
 //! [`Engine`] decides, and is as sans-IO as the core: it takes commands and gives [`Transfer`]s,
-//! takes results and gives [`Outcome`]s; the caller passes the time. A [`Backend`] carries
-//! transfers out. [`Owner`] is the loop of the one thread that holds them, the [`Ring`] and the
-//! front, so that nothing crosses a thread on the way of a request.
+//! takes results and gives [`Outcome`]s; the caller passes the time. A [`Backend`] carries the
+//! transfers of a volume out. [`Owner`] is the loop of the one thread that holds them, the [`Ring`]
+//! and the front, so that nothing crosses a thread on the way of a request.
 
 mod backend;
 mod clock;
@@ -37,8 +37,8 @@ pub use backend::{
 pub use clock::MonotonicClock;
 pub use cpu_latency::CpuLatency;
 pub use engine::{
-    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,
-    SyncRange, SyncStats, Transfer, TransferId, Transferred,
+    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, NoGrowth, NoVolume, Outcome,
+    Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred, VolumeId, VolumePlace,
 };
 pub use owner::{Front, Owner};
 pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};

@@ -1,14 +1,14 @@
 //! Names of the operations on an owner's ring: whose completion it is.
 
-use crate::engine::TransferId;
+use crate::engine::{TransferId, VolumeId};
 
 /// The name of an operation on an owner's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// The back end's, for a transfer.
+    /// A back end's, for a transfer.
     Transfer(TransferId),
-    /// The back end's, for something else.
-    Backend(BackendToken),
+    /// That of the volume's back end, for something else.
+    Backend(VolumeId, BackendToken),
     /// The owner's own: another thread wants its attention.
     Wake,
     /// The front's.

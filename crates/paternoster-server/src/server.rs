@@ -18,7 +18,8 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, GroupId, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, CpuLatency, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, Waker,
+    Backend, CpuLatency, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, VolumeId, VolumePlace,
+    Waker,
 };
 use rustix::net::{Shutdown, shutdown};
 use slotmap::SlotMap;
@@ -196,14 +197,14 @@ fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
 /// The exports of a disk, by their indices in the configuration.
 type ExportsByIndex = BTreeMap<usize, Arc<Export>>;
 
-/// Adds the groups of a disk's exports, and those above them, to its elevator. Returns the exports
-/// and the tenants, for the connections.
-fn populate(
+/// Adds the groups of a disk's exports, and those above them, to its elevator. Returns them by
+/// their indices in the configuration, and the tenants, for the connections.
+fn add_groups(
     config: &Config,
     index: usize,
     elevator: &mut Elevator<Scheduler>,
     notices: &Arc<Notices>,
-) -> (ExportsByIndex, SlotMap<TenantId, Tenant>) {
+) -> (BTreeMap<usize, Known>, SlotMap<TenantId, Tenant>) {
     let root = elevator.groups().root();
     elevator.set_group_limits(Instant::START, root, config.root);
     let mut tenants = SlotMap::with_key();
@@ -224,15 +225,26 @@ fn populate(
         let tenant = tenants.insert(Tenant::new(path.clone(), id));
         known.insert(group, Known { group: id, tenant, memory });
     }
+    (known, tenants)
+}
+
+/// The exports of a disk that is that volume.
+fn exports_of(
+    config: &Config,
+    index: usize,
+    known: &BTreeMap<usize, Known>,
+    (volume, place): (VolumeId, VolumePlace),
+) -> ExportsByIndex {
     let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
     let exports = exports.map(|(number, export)| {
         let Known { tenant, memory, .. } = &known[&export.group];
         let (tenant, memory) = (*tenant, Arc::clone(memory));
         let (name, io_prio) = (export.name.clone(), export.keys.ioprio);
-        let export = Export { name, offset: export.offset, io_prio, tenant, memory };
+        let offset = export.offset;
+        let export = Export { name, volume, place, offset, io_prio, tenant, memory };
         (number, Arc::new(export))
     });
-    (exports.collect(), tenants)
+    exports.collect()
 }
 
 /// A group of the configuration, as a disk knows it.
@@ -267,10 +279,14 @@ fn start_owner(
     let mut elevator = tuned::elevator(disk, device)?;
     announce::disk(disk, &*backend, io, &elevator);
     let notices = Thread::notices(threads);
-    let (exports, tenants) = populate(config, index, &mut elevator, &notices);
-    let engine = Engine::new(elevator, &capabilities);
+    let (known, tenants) = add_groups(config, index, &mut elevator, &notices);
+    let mut engine = Engine::new(elevator);
+    let named = || format!("disk \"{}\"", disk.name);
+    let volume = engine.add_volume(&capabilities).with_context(named)?;
+    let exports = exports_of(config, index, &known, (volume, engine.place(volume)));
     let label = DiskLabel {
         config: disk.clone(),
+        volume,
         devices: devices_of(disk),
         shares: sharing_devices(&config.disks).remove(&index),
     };
@@ -284,7 +300,8 @@ fn start_owner(
     let mut connections = Connections::new(label, of_disk, tenants, inbox, transport);
     let (policy, beside) = (disk.keys.polling.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
-        let owner = Owner::new(engine, backend, Ring::new(io)?, MonotonicClock::start(), waker)?;
+        let (backends, clock) = ([(volume, backend)], MonotonicClock::start());
+        let owner = Owner::new(engine, backends, Ring::new(io)?, clock, waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;

@@ -27,7 +27,7 @@ use std::io;
 
 use paternoster::Instant;
 
-use crate::engine::{Transfer, TransferId, Transferred};
+use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
 use crate::ring::{Completion, Ring};
 use crate::token::{BackendToken, Token};
 
@@ -98,7 +98,7 @@ pub struct TransferDone {
     pub transferred: Transferred,
 }
 
-/// A back end: it carries out transfers, on the owner's thread.
+/// A back end: it carries out the transfers of one volume, on the owner's thread.
 pub trait Backend: Send + Debug {
     /// What it is and can do.
     fn capabilities(&self) -> Capabilities;
@@ -116,10 +116,12 @@ pub trait Backend: Send + Debug {
         unreachable!("a back end that starts nothing on the ring hears of nothing")
     }
 
-    /// The owner begins: operations on the ring that wait for something from outside may begin.
-    fn begin(&mut self, _ring: &mut Ring<Token>) {}
+    /// The owner begins, to which this is the back end of that volume: operations on the ring that
+    /// wait for something from outside may begin.
+    fn begin(&mut self, _ring: &mut Ring<Token>, _volume: VolumeId) {}
 
-    /// All that begins now has been started.
+    /// All that begins now has been started: it is told so after a transfer began, an operation on
+    /// the ring completed, or a moment came that it had named.
     fn all_started(&mut self, _ring: &mut Ring<Token>) {}
 
     /// An operation on the ring that is no single transfer's has completed; transfers that are done

@@ -39,6 +39,21 @@ impl Blocks {
         Self { bytes: u64::from(bytes), disk }
     }
 
+    /// The blocks of the same bytes of a disk of another size.
+    pub(super) fn of_disk(self, disk: u64) -> Self {
+        Self { disk, ..self }
+    }
+
+    /// Bytes of the disk.
+    pub(super) fn disk(self) -> u64 {
+        self.disk
+    }
+
+    /// Returns whether the last block is a short one.
+    pub(super) fn last_is_short(self) -> bool {
+        !self.disk.is_multiple_of(self.bytes)
+    }
+
     /// Sectors of a block, at least one.
     pub(super) fn sectors(self) -> u32 {
         u32::try_from(self.bytes.div_ceil(SECTOR_BYTES)).expect("a block is below 4 GiB")
@@ -106,7 +121,7 @@ impl Blocks {
                 Kind::Write { .. } => starts_inside && last > start + self.bytes,
                 Kind::Read | Kind::Cache | Kind::Trim => false,
             };
-        let short = (!self.disk.is_multiple_of(self.bytes)).then(|| self.floor(self.disk));
+        let short = self.last_is_short().then(|| self.floor(self.disk));
         let cuts = [first_off.then_some(start + self.bytes), last_off.then_some(last), short];
         let after = |at: &u64| *at > bio.sector.0 * SECTOR_BYTES;
         let cut = cuts.into_iter().flatten().filter(after).min();

@@ -6,13 +6,16 @@ use rustix::io::Errno;
 use smallvec::SmallVec;
 
 use super::sync::SyncRange;
+use super::volumes::VolumeId;
 use crate::ring::Buffers;
 
-/// One command of a front. Ranges lie inside the disk.
+/// One command of a front. Ranges lie inside its volume.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The front's name for it, given back in its [`Outcome`].
     pub tag: u64,
+    /// Of what it is a command. Where that volume is closed, or no more, it fails with ESHUTDOWN.
+    pub volume: VolumeId,
     /// The I/O context that it is issued by. It may exit when the outcome has come, not before:
     /// what failed is issued again.
     pub ioc: IocId,
@@ -84,13 +87,22 @@ pub struct Outcome {
 /// The data that a command read, in pieces in order.
 pub type Payload = Buffers<BytesMut>;
 
-/// The name of a transfer while a back end works on it.
+/// The name of a transfer while the back end of a volume works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransferId {
     /// A request of the elevator.
-    Request(RequestId),
-    /// The sync that flushes wait for; there is one at a time.
-    Sync,
+    Request(VolumeId, RequestId),
+    /// The sync that flushes of the volume wait for; there is one at a time.
+    Sync(VolumeId),
+}
+
+impl TransferId {
+    /// Returns the volume whose transfer it is.
+    pub fn volume(self) -> VolumeId {
+        match self {
+            Self::Request(volume, _) | Self::Sync(volume) => volume,
+        }
+    }
 }
 
 /// Lengths of what lies one after the other, in bytes.

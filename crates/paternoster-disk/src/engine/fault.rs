@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::Engine;
 use super::kind::Kind;
+use super::volumes::VolumeId;
 
 /// The kinds of operation of a disk, as messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,9 +49,11 @@ impl From<&Kind> for DiskOp {
     }
 }
 
-/// An operation that failed in the back end.
+/// An operation that failed in a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// Of which volume.
+    pub volume: VolumeId,
     /// What.
     pub op: DiskOp,
     /// Why.
@@ -64,13 +67,13 @@ pub struct Fault {
 pub struct FaultyPiece {
     /// The front's name for the command.
     pub tag: u64,
-    /// First byte on the disk.
+    /// First byte on the volume.
     pub offset: u64,
     /// Bytes.
     pub len: u64,
 }
 
-/// Faults that were not taken yet, the first of each operation and errno.
+/// Faults that were not taken yet, the first of each volume, operation and errno.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<Fault>);
 
@@ -78,7 +81,8 @@ impl Faults {
     pub(super) fn add(&mut self, fault: Fault) {
         // What is refused at the end of a server is no fault of the disk.
         let is_refusal = fault.errno == Errno::SHUTDOWN;
-        let same = |known: &Fault| (known.op, known.errno) == (fault.op, fault.errno);
+        let kind = |fault: &Fault| (fault.volume, fault.op, fault.errno);
+        let same = |known: &Fault| kind(known) == kind(&fault);
         if !is_refusal && !self.0.iter().any(same) {
             self.0.push(fault);
         }
@@ -86,8 +90,8 @@ impl Faults {
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// Takes the faults since the last call, the first of each operation and errno. A command
-    /// that failed with it has its outcome afterwards, or at the same time.
+    /// Takes the faults since the last call, the first of each volume, operation and errno. A
+    /// command that failed with it has its outcome afterwards, or at the same time.
     pub fn take_faults(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.pieces.faults.0)
     }

@@ -9,7 +9,7 @@ use super::{DiskOp, Engine, InTheDevice};
 pub struct InDevice {
     /// What it does.
     pub op: DiskOp,
-    /// First byte on the disk.
+    /// First byte on its volume.
     pub offset: u64,
     /// Bytes.
     pub len: u64,
@@ -32,6 +32,6 @@ impl<S: Scheduler> Engine<S> {
 
     /// Returns whether a sync is in flight, or about to be.
     pub fn is_syncing(&self) -> bool {
-        !self.syncs.is_idle()
+        !self.pieces.volumes.are_synced()
     }
 }

@@ -1,13 +1,17 @@
-//! One disk's commands, from a front to a back end and back. The engine decides and never acts: it
-//! does no I/O, and has no clock: the caller passes each moment, or what says it.
+//! One disk's commands, from a front to the back ends of its volumes and back. The engine decides
+//! and never acts: it does no I/O, and has no clock: the caller passes each moment, or what says
+//! it.
 //!
 //! ```text
 //!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ step ───────────▶ back end
-//!     │ flush                     ▲                                      │
-//!     └──────▶ syncs ─────────────┼───────── Transfer::Sync ───────────▶ │
+//!     │ flush                     ▲                                    of the volume
+//!     └──────▶ syncs of it ───────┼───────── Transfer::Sync ───────────▶ │
 //!               ▲ FUA             │ alone                                ▼
 //!   poll_outcome ◀── pieces ◀─────┴─ failed or short ◀──────────── transfer_done
 //! ```
+//!
+//! Volumes share the elevator, and so weights hold among all of them; what one of them holds, syncs
+//! or loses is its own ([`volumes`]).
 //!
 //! A FUA command is two operations: a plain one, whose error is its own, and then the shared sync,
 //! whose error is everybody's. The kernel reports a failed writeback once for each open file, to
@@ -26,16 +30,20 @@ mod fault;
 mod holds;
 mod in_device;
 mod kind;
+mod lifecycle;
 mod pieces;
 mod plugged;
 mod read_modify_write;
 mod sync;
 mod touching;
+mod turns;
+mod volumes;
 
 pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, TransferId, Transferred};
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};
+pub use volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace};
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -45,32 +53,22 @@ use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId, SectorCount};
 use rustix::io::Errno;
 
-use self::blocks::Blocks;
-use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
-use self::sync::{RunningSync, SyncEnd, Syncs};
-use crate::backend::{Capabilities, Granules};
+use self::pieces::{CommandId, InOrder, Left, Of, Piece, PieceId, Pieces, piece_id};
+use self::sync::{RunningSync, SyncEnd};
 use crate::ring::{Buffers, MAX_BUFFERS};
 
 /// The longest discard in bytes: long enough to be cheap, short enough to share the device, and the
 /// thread where it is memory that is cleared.
 const MAX_DISCARD: u32 = 4 << 20;
 
-/// The same in sectors, of whole granules.
-fn max_discard_sectors(granules: Option<Granules>) -> u32 {
-    let bytes = granules.map_or(MAX_DISCARD, |granules| granules.most_within(MAX_DISCARD));
-    bytes.div_ceil(SectorCount::SECTOR_BYTES)
-}
-
 /// One disk's commands and their scheduler.
 #[derive(Debug)]
 pub struct Engine<S> {
     driver: Driver<S>,
     pieces: Pieces,
-    syncs: Syncs<CommandId>,
-    blocks: Blocks,
-    /// Whether zeroing a range without writing it is possible.
-    fast_zero: bool,
     in_device: SideTable<RequestId, InTheDevice>,
+    /// Requests of closing volumes that have been dispatched: they end without the device.
+    refused: VecDeque<(RequestId, InOrder)>,
     /// Requests in the device whose end blocks have been read, with these: all is to be written.
     to_write: VecDeque<(RequestId, Bytes)>,
     /// Bios to submit: those to be issued again, and of commands that go on.
@@ -79,33 +77,21 @@ pub struct Engine<S> {
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// Makes an engine without commands for a back end that can do that. Sets the elevator's limits
-    /// to what back ends take, and lets it hold any number of requests: fronts bound what they
-    /// submit.
-    ///
-    /// # Panics
-    ///
-    /// Where a block has no power of two of bytes.
-    pub fn new(mut elevator: Elevator<S>, capabilities: &Capabilities) -> Self {
-        let blocks = Blocks::new(capabilities.block, capabilities.size);
+    /// Makes an engine without volumes. Sets the elevator's limits to what back ends take, and lets
+    /// it hold any number of requests: fronts bound what they submit.
+    pub fn new(mut elevator: Elevator<S>) -> Self {
         let max_segments = u16::try_from(MAX_BUFFERS).expect("1024 fits");
-        let max_sectors = Limits::default().max_sectors;
-        let taken = capabilities.max_transfer.map(|bytes| bytes / SectorCount::SECTOR_BYTES);
         elevator.set_limits(
             Limits::default()
-                .with_max_sectors(taken.unwrap_or(max_sectors).clamp(1, max_sectors))
-                .with_block_sectors(blocks.sectors())
-                .with_max_discard_sectors(max_discard_sectors(capabilities.granules))
+                .with_max_discard_sectors(MAX_DISCARD.div_ceil(SectorCount::SECTOR_BYTES))
                 .with_max_segments(max_segments.min(Limits::default().max_segments)),
         );
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
             driver: Driver::new(elevator),
-            pieces: Pieces::new(blocks, capabilities.granules),
-            syncs: Syncs::new(),
-            blocks,
-            fast_zero: capabilities.fast_zero,
+            pieces: Pieces::new(),
             in_device: SideTable::new(),
+            refused: VecDeque::new(),
             to_write: VecDeque::new(),
             to_submit: VecDeque::new(),
             outcomes: VecDeque::new(),
@@ -115,71 +101,77 @@ impl<S: Scheduler> Engine<S> {
     /// Takes a command that arrives now: its first bios enter the elevator. The caller lets the
     /// engine take steps afterwards; more commands may come before.
     pub fn submit(&mut self, now: Instant, command: Command) {
-        match command.op {
-            _ if self.syncs.failed() && wants_durability(&command.op) => {
-                self.outcomes.push_back(Outcome { tag: command.tag, result: Err(Errno::IO) });
-            }
-            CommandOp::Flush => {
-                let flush = self.pieces.begin(command.tag, command.ioc);
-                self.syncs.wait(flush, SyncRange::Disk);
-            }
-            _ if !self.is_fast_enough(&command.op) => {
-                let result = Err(Errno::OPNOTSUPP);
-                self.outcomes.push_back(Outcome { tag: command.tag, result });
-            }
-            _ if is_empty(&command.op) => {
-                let result = Ok(Payload::new());
-                self.outcomes.push_back(Outcome { tag: command.tag, result });
-            }
-            _ => {
-                let command = self.pieces.add(command);
-                self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
-                for bio in self.to_submit.drain(..) {
-                    self.driver.submit(now, bio);
-                }
-                if self.pieces.has_nothing(command) {
-                    self.end_command(command);
-                }
-            }
+        if let Err(errno) = self.accept(&command) {
+            self.outcomes.push_back(Outcome { tag: command.tag, result: Err(errno) });
+            return;
+        }
+        if let Command { op: CommandOp::Flush, tag, volume, ioc } = command {
+            let flush = self.pieces.begin(tag, volume, ioc);
+            self.pieces.volumes.wait_for_sync(volume, flush, SyncRange::Whole);
+            return;
+        }
+        if is_empty(&command.op) {
+            self.outcomes.push_back(Outcome { tag: command.tag, result: Ok(Payload::new()) });
+            return;
+        }
+        let (command, uncut) = self.pieces.add(command);
+        let Some(uncut) = uncut else { return self.end_command(command) };
+        self.pieces.cut(command, uncut, self.driver.elevator().limits(), &mut self.to_submit);
+        for bio in self.to_submit.drain(..) {
+            self.driver.submit(now, bio);
         }
     }
 
-    /// Returns whether it need not be fast, or zeroes something faster than by writing.
-    fn is_fast_enough(&self, op: &CommandOp) -> bool {
-        let &CommandOp::Zero { fast: true, allocate, offset, len, .. } = op else { return true };
-        let inside = self.blocks.inside(offset..offset + u64::from(len));
-        self.fast_zero && !allocate && (len == 0 || !inside.is_empty())
+    /// Refuses a command that cannot be carried out.
+    fn accept(&self, command: &Command) -> Result<(), Errno> {
+        let volume = self.pieces.volumes.open(command.volume).ok_or(Errno::SHUTDOWN)?;
+        match &command.op {
+            op if volume.syncs().failed() && wants_durability(op) => Err(Errno::IO),
+            op if !volume.is_fast_enough(op) => Err(Errno::OPNOTSUPP),
+            _ => Ok(()),
+        }
     }
 
     /// A step after an input: has `start` begin every transfer that may begin at a moment, then
-    /// submits one of the bios that wait, at a moment of its own. It breaks when none waits; else
-    /// the caller takes another step. `clock` is read for each of these moments: to begin transfers
-    /// may take long.
+    /// gives the elevator one more input, at a moment of its own: the end of a request of a closing
+    /// volume, or one of the bios that wait. It breaks when there is none; else the caller takes
+    /// another step. `clock` is read for each of these moments: to begin transfers may take long.
     pub fn step(
         &mut self,
         mut clock: impl FnMut() -> Instant,
         mut start: impl FnMut(Instant, TransferId, Transfer),
     ) -> ControlFlow<()> {
         let now = clock();
-        if let Some(range) = self.syncs.begin(now) {
-            start(now, TransferId::Sync, Transfer::Sync { range });
+        let Self { driver, pieces, in_device, refused, to_write, to_submit, .. } = self;
+        while let Some((volume, range)) = pieces.volumes.begin_sync(now) {
+            start(now, TransferId::Sync(volume), Transfer::Sync { range });
         }
-        let Self { driver, pieces, in_device, to_write, to_submit, .. } = self;
         for (rq, read) in to_write.drain(..) {
-            let transfer = pieces.write_of_all(in_device[rq].order[0], &read);
-            start(now, TransferId::Request(rq), transfer);
+            let first = in_device[rq].order[0];
+            let transfer = pieces.write_of_all(first, &read);
+            start(now, TransferId::Request(pieces.piece(first).volume, rq), transfer);
         }
         driver.dispatch(now, |elevator, rq| {
             let order = pieces.in_order(elevator.request(rq).user_data());
-            let is_reading_ends = pieces.is_read_first(&order);
+            let volume = pieces.piece(order[0]).volume;
+            let of = &pieces.volumes[volume];
+            if of.is_closing {
+                refused.push_back((rq, order));
+                return;
+            }
+            let is_reading_ends = pieces.is_read_first(of.blocks, &order);
             let transfer = if is_reading_ends {
                 pieces.read_of_ends(order[0])
             } else {
-                pieces.transfer(&order)
+                pieces.transfer(of.blocks, &order)
             };
             in_device.insert(rq, InTheDevice { order, is_reading_ends });
-            start(now, TransferId::Request(rq), transfer);
+            start(now, TransferId::Request(volume, rq), transfer);
         });
+        if let Some((rq, order)) = refused.pop_front() {
+            self.refuse(clock(), rq, order);
+            return ControlFlow::Continue(());
+        }
         let Some(bio) = to_submit.pop_front() else { return ControlFlow::Break(()) };
         driver.submit(clock(), bio);
         ControlFlow::Continue(())
@@ -188,18 +180,18 @@ impl<S: Scheduler> Engine<S> {
     /// Takes the result of a transfer that the back end has finished.
     pub fn transfer_done(&mut self, now: Instant, id: TransferId, transferred: Transferred) {
         match id {
-            TransferId::Request(rq) => self.request_done(now, rq, transferred),
-            TransferId::Sync => {
-                self.charge_sync(now);
+            TransferId::Request(_, rq) => self.request_done(now, rq, transferred),
+            TransferId::Sync(volume) => {
+                self.charge_sync(now, volume);
                 if let Err(errno) = transferred.result {
-                    self.pieces.faults.add(Fault { op: DiskOp::Sync, errno, piece: None });
+                    self.pieces.faults.add(Fault { volume, op: DiskOp::Sync, errno, piece: None });
                 }
                 let ended = match transferred.result {
                     Ok(_) => SyncEnd::Durable,
                     Err(_) if transferred.is_uncertain => SyncEnd::NotAsked,
                     Err(_) => SyncEnd::Failed,
                 };
-                for command in self.syncs.end(ended) {
+                for command in self.pieces.volumes.end_sync(volume, ended) {
                     self.end_durable(command, ended);
                 }
             }
@@ -208,8 +200,9 @@ impl<S: Scheduler> Engine<S> {
 
     /// A sync is no request, and its time is the disk's: the group of each command that it was for
     /// is charged its part.
-    fn charge_sync(&mut self, now: Instant) {
-        let Some(RunningSync { began, waiters }) = self.syncs.running() else { return };
+    fn charge_sync(&mut self, now: Instant, volume: VolumeId) {
+        let running = self.pieces.volumes[volume].syncs().running();
+        let Some(RunningSync { began, waiters }) = running else { return };
         let waited_for_by = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
         let work = Work::Sync { took: now.saturating_since(*began), waiters: waited_for_by };
         for &command in waiters {
@@ -240,23 +233,30 @@ impl<S: Scheduler> Engine<S> {
 
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self, now: Instant) {
-        self.pieces.give_up_uncut(Errno::SHUTDOWN);
-        let bios = self.to_submit.drain(..).map(|bio| bio.user_data);
-        let queued = self.driver.cancel_queued(now).into_iter().chain(bios).map(piece_id);
-        let all: Vec<PieceId> = self.pieces.waiting().into_iter().chain(queued).collect();
-        for piece in all {
-            self.end_piece(piece, Err(Errno::SHUTDOWN));
-        }
-        // Some of those that waited for a block could have had it when others were gone.
-        self.to_submit.clear();
+        let queued = self.driver.cancel_queued(now).into_iter().map(piece_id).collect();
+        self.end_waiting(Of::All, queued);
     }
 
     /// Cancels every sync that has not begun. It is carried out all the same: a flush or FUA
     /// command that waits for it then fails with ESHUTDOWN, or with EIO if the sync fails, as that
     /// is told only once. A transfer in the device that is given up fails with ESHUTDOWN too.
     pub fn cancel_syncs(&mut self) {
-        let running = self.syncs.running().map(|sync| &sync.waiters[..]).unwrap_or_default();
-        self.pieces.cancel_syncs(running);
+        self.pieces.cancel_syncs(Of::All);
+    }
+
+    /// Fails with ESHUTDOWN what of those volumes waits before the scheduler, and those pieces.
+    fn end_waiting(&mut self, of: Of, queued: Vec<PieceId>) {
+        self.pieces.give_up_uncut(of, Errno::SHUTDOWN);
+        let mut all = self.pieces.waiting(of);
+        all.extend(queued);
+        let bios = self.to_submit.iter().map(|bio| piece_id(bio.user_data));
+        all.extend(bios.filter(|&piece| of.is(self.pieces.piece(piece).volume)));
+        for piece in all {
+            self.end_piece(piece, Err(Errno::SHUTDOWN));
+        }
+        // Some of those that waited for a block could have had it when others were gone.
+        let Self { pieces, to_submit, .. } = self;
+        to_submit.retain(|bio| pieces.has(piece_id(bio.user_data)));
     }
 
     /// Returns how many pieces of commands wait for a block that is held, before the scheduler.
@@ -266,12 +266,7 @@ impl<S: Scheduler> Engine<S> {
 
     /// Returns whether no command is in flight and no outcome waits.
     pub fn is_idle(&self) -> bool {
-        self.pieces.is_empty() && self.syncs.is_idle() && self.outcomes.is_empty()
-    }
-
-    /// Returns the counts of syncs.
-    pub fn sync_stats(&self) -> SyncStats {
-        self.syncs.stats()
+        self.pieces.is_empty() && self.outcomes.is_empty()
     }
 
     /// Returns the elevator, to read its state.
@@ -306,13 +301,14 @@ impl<S: Scheduler> Engine<S> {
         }
         self.driver.complete(now, rq);
         let InTheDevice { order, .. } = self.in_device.remove(rq).expect("it is in the device");
-        let start = self.pieces.range(&order).start;
-        let done_until = transferred.result.map(|bytes| self.pieces.done_until(start + bytes));
+        let blocks = self.pieces.blocks_of(order[0]);
+        let start = self.pieces.range(blocks, &order).start;
+        let done_until = transferred.result.map(|bytes| blocks.done_until(start + bytes));
         let is_last_word = order.len() == 1 || transferred.is_uncertain;
         let ended = Ended { is_last_word, done_until };
         let mut filled: Buffers<BytesMut> = transferred.filled;
         if let ([piece], Some(data)) = (&order[..], filled.first_mut()) {
-            self.pieces.cut_to_piece(*piece, data);
+            self.pieces.cut_to_piece(blocks, *piece, data);
         }
         for (index, &id) in order.iter().enumerate() {
             let mut data = || filled.get_mut(index).map(std::mem::take).unwrap_or_default();
@@ -361,7 +357,7 @@ impl<S: Scheduler> Engine<S> {
         match self.pieces.end_piece(id, result, &mut self.to_submit) {
             (_, Left::Pieces) => {}
             (command, Left::Uncut) => {
-                self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
+                self.pieces.cut_on(command, self.driver.elevator().limits(), &mut self.to_submit);
             }
             (command, Left::Nothing) => self.end_command(command),
         }
@@ -370,19 +366,20 @@ impl<S: Scheduler> Engine<S> {
     /// Nothing is left to do of a command but, where it promised that, to make it durable.
     fn end_command(&mut self, command: CommandId) {
         let running = self.pieces.command(command);
-        match &running.sync_afterwards {
-            None => {
-                let outcome = self.pieces.end_command(command, None);
-                self.outcomes.push_back(outcome);
-            }
-            Some(range) if !running.has_failed() && !self.syncs.failed() => {
-                self.syncs.wait(command, SyncRange::Bytes(range.clone()));
-            }
+        let Some(range) = &running.sync_afterwards else {
+            let outcome = self.pieces.end_command(command, None);
+            self.outcomes.push_back(outcome);
+            return;
+        };
+        let volume = running.volume;
+        let has_failed = self.pieces.volumes[volume].syncs().failed();
+        if running.has_failed() || has_failed {
             // It has failed itself, or nothing is durable any more.
-            Some(_) => {
-                let ended = if self.syncs.failed() { SyncEnd::Failed } else { SyncEnd::Durable };
-                self.end_durable(command, ended);
-            }
+            let ended = if has_failed { SyncEnd::Failed } else { SyncEnd::Durable };
+            self.end_durable(command, ended);
+        } else {
+            let range = SyncRange::Bytes(range.clone());
+            self.pieces.volumes.wait_for_sync(volume, command, range);
         }
     }
 
@@ -412,7 +409,7 @@ struct InTheDevice {
 struct Ended {
     /// Whether an error is for each of its pieces: it was of a single one, or may yet be done.
     is_last_word: bool,
-    /// The byte of the disk up to which it is done, or why it failed.
+    /// The byte of its volume up to which it is done, or why it failed.
     done_until: Result<u64, Errno>,
 }
 
@@ -421,7 +418,7 @@ struct Ended {
 enum Verdict {
     /// All of it is done.
     Done,
-    /// It is done up to that byte of the disk; the rest may succeed, or say why it does not.
+    /// It is done up to that byte of its volume; the rest may succeed, or say why it does not.
     GoOn { done_until: u64 },
     /// Another piece may have been the trouble: one bad sector is its own client's alone.
     Again,

@@ -16,6 +16,9 @@
 //!
 //! Where a back end takes only whole blocks, the sectors around the bytes are those of whole
 //! blocks, pieces are cut where blocks end, and what is no whole blocks never merges.
+//!
+//! Bytes are those of the command's volume. So are its sectors until a bio is made for the
+//! scheduler: then those of all volumes before it are added.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,17 +32,15 @@ use smallvec::SmallVec;
 use super::blocks::Blocks;
 use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
-use super::holds::Holds;
 use super::kind::Kind;
-use super::touching::Touching;
-use crate::backend::Granules;
+use super::volumes::{Volume, VolumeId, Volumes};
 
 new_key_type! {
     pub(super) struct CommandId;
     pub(super) struct PieceId;
 }
 
-/// The pieces of one request in the device, in the order of the disk.
+/// The pieces of one request in the device, in the order of their volume.
 pub(super) type InOrder = SmallVec<[PieceId; 1]>;
 
 const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
@@ -52,6 +53,7 @@ pub(super) const PIECES_AT_ONCE: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Running {
     tag: u64,
+    pub(super) volume: VolumeId,
     /// The I/O context that issued it.
     pub(super) ioc: IocId,
     /// What no piece has been made of yet.
@@ -69,7 +71,7 @@ pub(super) struct Running {
 
 /// The part of a command that has yet to be cut into pieces.
 #[derive(Debug)]
-struct Uncut {
+pub(super) struct Uncut {
     /// The command as a single piece.
     whole: Piece,
     /// Its sectors that are left.
@@ -82,6 +84,7 @@ struct Uncut {
 #[derive(Debug)]
 pub(super) struct Piece {
     command: CommandId,
+    pub(super) volume: VolumeId,
     /// Its number in the command.
     number: u32,
     ioc: IocId,
@@ -112,7 +115,7 @@ impl Piece {
         matches!(self.kind, Kind::Read)
     }
 
-    /// The numbers of the blocks that it touches, or has touched.
+    /// The numbers of the blocks of its volume that it touches, or has touched.
     pub(super) fn touches(&self, blocks: Blocks) -> Range<u64> {
         blocks.numbers(&(self.start..self.end()))
     }
@@ -125,7 +128,7 @@ impl Piece {
         }
     }
 
-    /// The bio of the whole blocks around its bytes.
+    /// The bio of the whole blocks around its bytes, in the sectors of its volume.
     fn bio(&self, blocks: Blocks, id: PieceId) -> Bio {
         let (first, sectors) = blocks.sectors_around(&self.bytes());
         let mut flags = self.kind.bio_flags();
@@ -140,15 +143,9 @@ impl Piece {
 #[derive(Debug)]
 #[allow(clippy::struct_field_names)] // Its pieces are what it is named after.
 pub(super) struct Pieces {
-    pub(super) blocks: Blocks,
-    /// In what the device forgets; none where any block will do.
-    granules: Option<Granules>,
-    pub(super) holds: Holds,
+    pub(super) volumes: Volumes,
     commands: SlotMap<CommandId, Running>,
     pub(super) pieces: SlotMap<PieceId, Piece>,
-    /// How many pieces touch each block; none as long as no block had to be held since there was
-    /// no piece.
-    pub(super) touching: Option<Touching>,
     /// What went wrong and was not taken yet.
     pub(super) faults: Faults,
 }
@@ -159,14 +156,11 @@ pub(super) fn piece_id(user_data: u64) -> PieceId {
 }
 
 impl Pieces {
-    pub(super) fn new(blocks: Blocks, granules: Option<Granules>) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            blocks,
-            granules,
-            holds: Holds::default(),
+            volumes: Volumes::new(),
             commands: SlotMap::default(),
             pieces: SlotMap::default(),
-            touching: None,
             faults: Faults::default(),
         }
     }
@@ -177,9 +171,12 @@ impl Pieces {
     }
 
     /// Takes a command, which has no pieces yet: for a flush that is all.
-    pub(super) fn begin(&mut self, tag: u64, ioc: IocId) -> CommandId {
+    #[inline]
+    pub(super) fn begin(&mut self, tag: u64, volume: VolumeId, ioc: IocId) -> CommandId {
+        self.volumes[volume].commands += 1;
         self.commands.insert(Running {
             tag,
+            volume,
             ioc,
             uncut: None,
             sync_afterwards: None,
@@ -190,111 +187,82 @@ impl Pieces {
         })
     }
 
-    /// Takes a command, to be cut. It covers bytes: of a trim, only whole blocks are trimmed.
-    pub(super) fn add(&mut self, command: Command) -> CommandId {
-        let Command { tag, ioc, op } = command;
+    /// Takes a command that covers bytes. Returns what is to be cut: none where that is nothing, as
+    /// of a trim only whole blocks are trimmed.
+    pub(super) fn add(&mut self, command: Command) -> (CommandId, Option<Uncut>) {
+        let Command { tag, volume, ioc, op } = command;
         let (kind, bytes, fua) = taken_apart(op);
-        let command = self.begin(tag, ioc);
-        let running = &mut self.commands[command];
+        let command = self.begin(tag, volume, ioc);
+        let Self { volumes, commands, .. } = self;
+        let (of, running) = (&volumes[volume], &mut commands[command]);
         running.sync_afterwards = fua.then(|| bytes.clone());
         let bytes = match kind {
-            Kind::Trim => {
-                let blocks = self.blocks.inside(bytes);
-                self.granules.map_or(blocks.clone(), |granules| granules.inside(blocks))
-            }
+            Kind::Trim => of.trimmed(bytes),
             _ => bytes,
         };
         let len = u32::try_from(bytes.end - bytes.start).expect("a command is below 4 GiB");
-        if len > 0 {
+        let uncut = (len > 0).then(|| {
             let (offset, start) = (bytes.start, bytes.start);
-            let whole =
-                Piece { command, number: 0, ioc, kind, offset, len, start, reissued: false };
-            let left = whole.bio(self.blocks, PieceId::null());
-            running.uncut = Some(Box::new(Uncut { whole, left, number: 0 }));
-        }
-        command
+            let (number, reissued) = (0, false);
+            let whole = Piece { command, volume, number, ioc, kind, offset, len, start, reissued };
+            let left = whole.bio(of.blocks, PieceId::null());
+            Uncut { whole, left, number: 0 }
+        });
+        (command, uncut)
     }
 
-    /// Returns whether nothing of the command is left to cut or to do.
-    pub(super) fn has_nothing(&self, id: CommandId) -> bool {
-        self.commands[id].uncut.is_none() && self.commands[id].pieces_left == 0
-    }
-
-    /// Cuts the next pieces of a command, as many as it may have; `bios` takes theirs in order,
-    /// but for those that have to wait for a block.
-    pub(super) fn cut(&mut self, id: CommandId, limits: &Limits, bios: &mut VecDeque<Bio>) {
-        while self.commands[id].pieces_left < PIECES_AT_ONCE
-            && let Some(mut uncut) = self.commands[id].uncut.take()
-        {
-            let (bio, left) = self.split(&uncut, limits);
-            let (piece, bio) = self.add_piece(&uncut.whole, uncut.number, bio);
-            let running = &mut self.commands[id];
+    /// Cuts the first pieces of a command, as many as it may have, by the elevator's limits; `bios`
+    /// takes theirs in order, but for those that have to wait for a block.
+    pub(super) fn cut(
+        &mut self,
+        id: CommandId,
+        mut uncut: Uncut,
+        limits: &Limits,
+        bios: &mut VecDeque<Bio>,
+    ) {
+        let Self { volumes, commands, pieces, .. } = self;
+        let running = &mut commands[id];
+        let volume = &mut volumes[running.volume];
+        let limits = volume.limits(limits);
+        loop {
+            let (bio, left) = uncut.split(volume.blocks, &limits);
+            let (piece, bio) = volume.cut_off(pieces, &uncut.whole, uncut.number, bio);
             running.pieces_left += 1;
             if matches!(uncut.whole.kind, Kind::Read) {
                 running.read.push(BytesMut::new());
             }
-            if let Some(left) = left {
-                (uncut.left, uncut.number) = (left, uncut.number + 1);
-                running.uncut = Some(uncut);
+            bios.extend(volume.arrive(pieces, piece, bio));
+            let Some(left) = left else { return };
+            (uncut.left, uncut.number) = (left, uncut.number + 1);
+            if running.pieces_left == PIECES_AT_ONCE {
+                running.uncut = Some(Box::new(uncut));
+                return;
             }
-            bios.extend(self.arrive(piece, bio));
         }
     }
 
-    /// The next bio of a command, and what is left of it.
-    fn split(&self, uncut: &Uncut, limits: &Limits) -> (Bio, Option<Bio>) {
-        let Uncut { whole, left, .. } = uncut;
-        let cut = self.blocks.next_cut(&whole.kind, &whole.bytes(), left);
-        let (bio, _) = limits.split(part(left, left.sector, cut));
-        let rest = (bio.end() < left.end()).then(|| part(left, bio.end(), left.end()));
-        (bio, rest)
+    /// Cuts the next pieces of a command, of which something has not been cut.
+    pub(super) fn cut_on(&mut self, id: CommandId, limits: &Limits, bios: &mut VecDeque<Bio>) {
+        let uncut = self.commands[id].uncut.take().expect("something is left to cut");
+        self.cut(id, *uncut, limits, bios);
     }
 
-    /// Gives up what has not been cut of any command, with that error. Each still has pieces.
-    pub(super) fn give_up_uncut(&mut self, errno: Errno) {
-        for running in self.commands.values_mut() {
+    /// Gives up what has not been cut of commands, with that error. Each still has pieces.
+    pub(super) fn give_up_uncut(&mut self, of: Of, errno: Errno) {
+        for running in self.commands.values_mut().filter(|running| of.is(running.volume)) {
             if let Some(uncut) = running.uncut.take() {
                 running.fail(uncut.number, errno);
             }
         }
     }
 
-    /// Cancels the syncs of all commands but those that wait for the one that runs.
-    pub(super) fn cancel_syncs(&mut self, running: &[CommandId]) {
-        for (id, command) in &mut self.commands {
-            command.is_cancelled = !running.contains(&id);
+    /// Cancels the syncs of commands but those that wait for one that runs.
+    pub(super) fn cancel_syncs(&mut self, of: Of) {
+        let Self { volumes, commands, .. } = self;
+        for (id, command) in commands.iter_mut().filter(|(_, command)| of.is(command.volume)) {
+            let running = volumes[command.volume].syncs().running();
+            command.is_cancelled = running.is_none_or(|sync| !sync.waiters.contains(&id));
         }
-    }
-
-    /// Makes the piece of `whole` that lies in `bio`'s sectors: it and its bio. Zeroes that are no
-    /// whole blocks are written.
-    fn add_piece(&mut self, whole: &Piece, number: u32, bio: Bio) -> (PieceId, Bio) {
-        let offset = whole.offset.max(bio.sector.0 * SECTOR_BYTES);
-        let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
-        let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
-        let from = usize::try_from(offset - whole.offset).expect("inside the command");
-        let is_whole = self.blocks.are_whole(&(offset..end));
-        let kind = match &whole.kind {
-            Kind::Zero { .. } if !is_whole => Kind::zeroes(len as usize),
-            kind => kind.part(from, len as usize),
-        };
-        let is_mergeable = is_whole && is_whole_sectors(offset, end);
-        let flags = match &whole.kind {
-            Kind::Zero { .. } => kind.bio_flags() | bio.flags,
-            _ => bio.flags,
-        };
-        let flags = if is_mergeable { flags } else { flags | BioFlags::NO_MERGE };
-        let op = kind.op();
-        let Piece { command, ioc, .. } = *whole;
-        let start = offset;
-        let piece = Piece { command, number, ioc, kind, offset, len, start, reissued: false };
-        let id = self.pieces.insert(piece);
-        (
-            id,
-            Bio::new(op, ioc, bio.sector, bio.sectors)
-                .with_flags(flags)
-                .with_user_data(id.data().as_ffi()),
-        )
     }
 
     /// The error of a piece whose transfer was given up with that one. If its command was
@@ -308,7 +276,12 @@ impl Pieces {
         &self.pieces[id]
     }
 
-    /// The pieces of a request of those bios in the order of the disk, which is that of its
+    /// Returns whether the piece is in flight.
+    pub(super) fn has(&self, id: PieceId) -> bool {
+        self.pieces.contains_key(id)
+    }
+
+    /// The pieces of a request of those bios in the order of their volume, which is that of its
     /// buffers.
     pub(super) fn in_order(&self, user_data: &[u64]) -> InOrder {
         let mut order: InOrder = user_data.iter().map(|&data| piece_id(data)).collect();
@@ -316,16 +289,21 @@ impl Pieces {
         order
     }
 
+    /// The blocks of a piece's volume.
+    pub(super) fn blocks_of(&self, id: PieceId) -> Blocks {
+        self.volumes[self.piece(id).volume].blocks
+    }
+
     /// The bytes that a transfer of those pieces covers.
-    pub(super) fn range(&self, order: &InOrder) -> Range<u64> {
+    pub(super) fn range(&self, blocks: Blocks, order: &InOrder) -> Range<u64> {
         let last = order.last().expect("a request has a piece");
-        self.blocks.around(self.piece(order[0]).offset..self.piece(*last).end())
+        blocks.around(self.piece(order[0]).offset..self.piece(*last).end())
     }
 
     /// Makes the transfer of a request of those pieces.
-    pub(super) fn transfer(&self, order: &InOrder) -> Transfer {
+    pub(super) fn transfer(&self, blocks: Blocks, order: &InOrder) -> Transfer {
         let first = self.piece(order[0]);
-        let Range { start: offset, end } = self.range(order);
+        let Range { start: offset, end } = self.range(blocks, order);
         let len = end - offset;
         let each = || order.iter().map(|&piece| self.piece(piece));
         match &first.kind {
@@ -341,19 +319,15 @@ impl Pieces {
         }
     }
 
-    /// How far pieces are done whose transfer is, up to that byte.
-    pub(super) fn done_until(&self, byte: u64) -> u64 {
-        self.blocks.done_until(byte)
-    }
-
     /// The bio to issue the piece again with, alone.
     pub(super) fn reissue(&mut self, id: PieceId) -> Bio {
         let piece = &mut self.pieces[id];
         piece.reissued = true;
-        piece.bio(self.blocks, id)
+        let volume = &self.volumes[piece.volume];
+        volume.place.for_elevator(piece.bio(volume.blocks, id))
     }
 
-    /// A transfer ended inside the piece, `done_until` in bytes of the disk, after it had read
+    /// A transfer ended inside the piece, `done_until` in bytes of its volume, after it had read
     /// `data`. What is left of the piece is its rest.
     pub(super) fn keep_rest(&mut self, id: PieceId, done_until: u64, mut data: BytesMut) {
         let piece = &mut self.pieces[id];
@@ -380,15 +354,14 @@ impl Pieces {
         bios: &mut VecDeque<Bio>,
     ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
-        self.holds.leave(id, piece.touches(self.blocks), |bio| bios.push_back(bio));
-        self.forget_touched(&piece);
+        self.volumes[piece.volume].leave(id, &piece, bios);
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
             (Err(error), kind) => {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
-                let place = Some(FaultyPiece { tag, offset, len });
-                self.faults.add(Fault { op: (&kind).into(), errno: error, piece: place });
+                let (op, place) = ((&kind).into(), Some(FaultyPiece { tag, offset, len }));
+                self.faults.add(Fault { volume: piece.volume, op, errno: error, piece: place });
                 command.fail(piece.number, error);
                 // Nobody wants the rest of what has failed.
                 command.uncut = None;
@@ -411,12 +384,78 @@ impl Pieces {
     /// Ends a command and returns its outcome. An `error` comes after those of its pieces.
     pub(super) fn end_command(&mut self, id: CommandId, error: Option<Errno>) -> Outcome {
         let command = self.commands.remove(id).expect("a command ends once");
+        self.volumes[command.volume].commands -= 1;
         let failure = command.failure.map(|(_, error)| error).or(error);
         let result = match failure {
             Some(error) => Err(error),
             None => Ok(command.read),
         };
         Outcome { tag: command.tag, result }
+    }
+}
+
+impl Uncut {
+    /// The next bio of the command, and what is left of it.
+    fn split(&self, blocks: Blocks, limits: &Limits) -> (Bio, Option<Bio>) {
+        let Self { whole, left, .. } = self;
+        let cut = blocks.next_cut(&whole.kind, &whole.bytes(), left);
+        let (bio, _) = limits.split(part(left, left.sector, cut));
+        let rest = (bio.end() < left.end()).then(|| part(left, bio.end(), left.end()));
+        (bio, rest)
+    }
+}
+
+impl Volume {
+    /// Makes the piece of `whole` that lies in `bio`'s sectors: it, and its bio for the scheduler.
+    /// Zeroes that are no whole blocks are written.
+    fn cut_off(
+        &mut self,
+        pieces: &mut SlotMap<PieceId, Piece>,
+        whole: &Piece,
+        number: u32,
+        bio: Bio,
+    ) -> (PieceId, Bio) {
+        let offset = whole.offset.max(bio.sector.0 * SECTOR_BYTES);
+        let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
+        let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
+        let from = usize::try_from(offset - whole.offset).expect("inside the command");
+        self.pieces += 1;
+        let is_whole = self.blocks.are_whole(&(offset..end));
+        let kind = match &whole.kind {
+            Kind::Zero { .. } if !is_whole => Kind::zeroes(len as usize),
+            kind => kind.part(from, len as usize),
+        };
+        let is_mergeable = is_whole && is_whole_sectors(offset, end);
+        let flags = match &whole.kind {
+            Kind::Zero { .. } => kind.bio_flags() | bio.flags,
+            _ => bio.flags,
+        };
+        let flags = if is_mergeable { flags } else { flags | BioFlags::NO_MERGE };
+        let op = kind.op();
+        let Piece { command, volume, ioc, .. } = *whole;
+        let (start, reissued) = (offset, false);
+        let piece = Piece { command, volume, number, ioc, kind, offset, len, start, reissued };
+        let id = pieces.insert(piece);
+        let bio = Bio::new(op, ioc, bio.sector, bio.sectors)
+            .with_flags(flags)
+            .with_user_data(id.data().as_ffi());
+        (id, self.place.for_elevator(bio))
+    }
+}
+
+/// Of which volumes commands are meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    All,
+    One(VolumeId),
+}
+
+impl Of {
+    pub(super) fn is(self, volume: VolumeId) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == volume,
+        }
     }
 }
 

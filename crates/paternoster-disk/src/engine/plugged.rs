@@ -13,13 +13,14 @@ use paternoster::scheduler::Scheduler;
 use paternoster::{Batch, Bio, Instant, IocId, Limits, SectorCount};
 
 use super::kind::Kind;
+use super::volumes::{Volume, VolumePlace};
 use super::{Command, CommandOp, Engine};
 
 impl CommandOp {
-    /// Returns the bio that this is under those limits, if it is one that may wait in a plug: a
-    /// read, or a write without FUA, of whole blocks, that needs no cutting. Everything else is
-    /// submitted as it is, after what is in the plug.
-    pub fn plug_bio(&self, ioc: IocId, limits: &Limits) -> Option<Bio> {
+    /// Returns the bio that this is on a volume there, under the elevator's limits, if it is one
+    /// that may wait in a plug: a read, or a write without FUA, of whole blocks, that needs no
+    /// cutting. Everything else is submitted as it is, after what is in the plug.
+    pub fn plug_bio(&self, ioc: IocId, place: VolumePlace, limits: &Limits) -> Option<Bio> {
         let (kind, offset, len) = match self {
             Self::Read { offset, len } => (Kind::Read, *offset, *len),
             Self::Write { offset, data, fua: false } => {
@@ -28,9 +29,9 @@ impl CommandOp {
             }
             _ => return None,
         };
-        let block = SectorCount(limits.block_sectors);
-        let bio = kind.whole_blocks(block, ioc, offset, len)?;
-        limits.split(bio).1.is_none().then_some(bio)
+        let bio = kind.whole_blocks(SectorCount(place.block), ioc, offset, len)?;
+        let is_short = place.limits(limits).split(bio).1.is_none();
+        is_short.then(|| place.for_elevator(bio))
     }
 }
 
@@ -42,7 +43,10 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// Where a bio has no command, or two have the same.
     pub fn submit_batch(&mut self, now: Instant, mut batch: Batch, commands: Vec<Command>) {
-        if self.pieces.hold_blocks() {
+        let volumes = &self.pieces.volumes;
+        let takes =
+            |command: &Command| volumes.open(command.volume).is_some_and(Volume::takes_bios);
+        if !commands.iter().all(takes) {
             // Some of them may have to wait: each is cut anew, and merges in the elevator.
             for command in commands {
                 self.submit(now, command);
@@ -56,8 +60,9 @@ impl<S: Scheduler> Engine<S> {
                 let of_bio = usize::try_from(index).ok().and_then(|index| commands.get_mut(index));
                 let command =
                     of_bio.and_then(Option::take).expect("a bio has a command of its own");
-                let command = pieces.add(command);
-                pieces.cut(command, driver.elevator().limits(), to_submit);
+                let (command, uncut) = pieces.add(command);
+                let uncut = uncut.expect("a bio is of bytes");
+                pieces.cut(command, uncut, driver.elevator().limits(), to_submit);
                 let bio = to_submit.pop_front().expect("a command has a piece");
                 assert!(to_submit.is_empty(), "it needs no cutting");
                 (bio.ioc, bio.user_data)

@@ -11,17 +11,20 @@
 //! It holds the blocks at its ends ([`Holds`](super::holds::Holds)) until all is written. A read of
 //! a part of a block reads whole ones, and gives its client its own bytes.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use paternoster::Bio;
+use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
 use super::command::Transfer;
 use super::kind::Kind;
-use super::pieces::{InOrder, Piece, PieceId, Pieces, one_part};
+use super::pieces::{InOrder, Of, Piece, PieceId, Pieces, one_part};
 use super::touching::Touching;
+use super::volumes::Volume;
 
 impl Piece {
     /// Returns whether it is a read-modify-write: what is around it in its blocks is read first.
@@ -30,15 +33,21 @@ impl Piece {
     }
 }
 
-impl Pieces {
+impl Volume {
     /// A piece arrives at its blocks. Returns its bio, unless it has to wait for one of them.
-    pub(super) fn arrive(&mut self, id: PieceId, bio: Bio) -> Option<Bio> {
-        let Self { blocks, holds, pieces, touching, .. } = self;
+    pub(super) fn arrive(
+        &mut self,
+        pieces: &SlotMap<PieceId, Piece>,
+        id: PieceId,
+        bio: Bio,
+    ) -> Option<Bio> {
+        let Self { blocks, holds, touching, .. } = self;
         let piece = &pieces[id];
         let is_read_first = piece.is_read_first(*blocks);
         if is_read_first && touching.is_none() {
-            let others = pieces.iter().filter(|&(other, _)| other != id);
             let mut by_others = Touching::default();
+            let others =
+                pieces.iter().filter(|&(other, of)| other != id && of.volume == piece.volume);
             others.for_each(|(_, other)| by_others.add(other.touches(*blocks)));
             *touching = Some(by_others);
         }
@@ -54,41 +63,45 @@ impl Pieces {
         arrived
     }
 
-    /// Counts the blocks of a piece that is done no more. Without pieces nothing is counted: until
-    /// a block has to be held, that would be for nothing.
-    pub(super) fn forget_touched(&mut self, piece: &Piece) {
-        if self.pieces.is_empty() {
+    /// A piece is done, or given up while it waits. `bios` takes those that waited for its blocks
+    /// and need not any more.
+    ///
+    /// Without pieces the blocks that they touch are not counted: until a block has to be held,
+    /// that would be for nothing.
+    pub(super) fn leave(&mut self, id: PieceId, piece: &Piece, bios: &mut VecDeque<Bio>) {
+        let touches = piece.touches(self.blocks);
+        self.holds.leave(id, touches.clone(), |bio| bios.push_back(bio));
+        self.pieces -= 1;
+        if self.pieces == 0 {
             self.touching = None;
         } else if let Some(touching) = &mut self.touching {
-            touching.remove(piece.touches(self.blocks));
+            touching.remove(touches);
         }
     }
+}
 
+impl Pieces {
     /// The pieces that wait for a block.
-    pub(super) fn waiting(&self) -> Vec<PieceId> {
-        self.holds.all_waiting()
-    }
-
-    /// Returns whether a piece may have to wait for a block.
-    pub(super) fn hold_blocks(&self) -> bool {
-        !self.holds.is_empty()
+    pub(super) fn waiting(&self, of: Of) -> Vec<PieceId> {
+        let volumes = self.volumes.iter().filter(|&(id, _)| of.is(id));
+        volumes.flat_map(|(_, volume)| volume.holds.all_waiting()).collect()
     }
 
     /// How many pieces wait for a block.
     pub(super) fn waiting_for_blocks(&self) -> usize {
-        self.holds.waiting()
+        self.volumes.iter().map(|(_, volume)| volume.holds.waiting()).sum()
     }
 
     /// Returns whether the request of those pieces is a read-modify-write.
-    pub(super) fn is_read_first(&self, order: &InOrder) -> bool {
-        self.piece(order[0]).is_read_first(self.blocks)
+    pub(super) fn is_read_first(&self, blocks: Blocks, order: &InOrder) -> bool {
+        self.piece(order[0]).is_read_first(blocks)
     }
 
     /// The bytes of the blocks at the ends of a piece, which are neighbours.
     fn ends(&self, id: PieceId) -> Range<u64> {
-        let bytes = self.piece(id).bytes();
-        let around = self.blocks.around(bytes.clone());
-        let inside = self.blocks.inside(bytes);
+        let (blocks, bytes) = (self.blocks_of(id), self.piece(id).bytes());
+        let around = blocks.around(bytes.clone());
+        let inside = blocks.inside(bytes);
         match () {
             // One block, or two that are both covered in part.
             () if inside.is_empty() => around,
@@ -106,7 +119,7 @@ impl Pieces {
     /// Makes the transfer that writes a piece, and around it what has been read at its ends.
     pub(super) fn write_of_all(&self, id: PieceId, read: &Bytes) -> Transfer {
         let (piece, ends) = (self.piece(id), self.ends(id));
-        let Range { start: offset, end } = self.blocks.around(piece.bytes());
+        let Range { start: offset, end } = self.blocks_of(id).around(piece.bytes());
         let part = |range: Range<u64>| {
             let index = |at: u64| usize::try_from(at - ends.start).expect("inside two blocks");
             (!range.is_empty()).then(|| read.slice(index(range.start)..index(range.end)))
@@ -118,9 +131,9 @@ impl Pieces {
     }
 
     /// Cuts what was read around a piece down to its own bytes.
-    pub(super) fn cut_to_piece(&self, id: PieceId, data: &mut BytesMut) {
+    pub(super) fn cut_to_piece(&self, blocks: Blocks, id: PieceId, data: &mut BytesMut) {
         let piece = self.piece(id);
-        let before = piece.offset - self.blocks.around(piece.bytes()).start;
+        let before = piece.offset - blocks.around(piece.bytes()).start;
         let before = usize::try_from(before).expect("less than a block");
         data.advance(before.min(data.len()));
         data.truncate(piece.len as usize);
@@ -129,11 +142,10 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
-
     use paternoster::{IocId, Limits};
 
     use super::*;
+    use crate::backend::Capabilities;
     use crate::engine::command::{Command, CommandOp};
 
     /// Each looked at all that were outstanding: 16,000 writes of one byte took the owner's thread
@@ -141,7 +153,9 @@ mod tests {
     #[test]
     fn write_inside_a_block_costs_a_few_looks_however_many_are_outstanding() {
         const WRITES: u64 = 16_000;
-        let mut pieces = Pieces::new(Blocks::new(4096, WRITES << 13), None);
+        let mut pieces = Pieces::new();
+        let blocks = Capabilities { block: 4096, ..Capabilities::new(WRITES << 13, 1) };
+        let volume = pieces.volumes.add(&blocks).expect("there is room");
         let mut bios = VecDeque::new();
         // Each once, in an order that jumps.
         for number in (0..WRITES).map(|turn| turn * 7919 % WRITES) {
@@ -149,10 +163,11 @@ mod tests {
             // Every other block, and the one behind it for each tenth.
             let offset = (number << 13) + if number % 10 == 0 { 4097 } else { 1 };
             let op = CommandOp::Write { offset, data, fua: false };
-            let command = pieces.add(Command { tag: number, ioc: IocId::default(), op });
-            pieces.cut(command, &Limits::default(), &mut bios);
+            let (command, uncut) =
+                pieces.add(Command { tag: number, volume, ioc: IocId::default(), op });
+            pieces.cut(command, uncut.expect("a byte"), &Limits::default(), &mut bios);
         }
-        let looks = pieces.touching.as_ref().map_or(0, Touching::looks);
+        let looks = pieces.volumes[volume].touching.as_ref().map_or(0, Touching::looks);
         assert!(looks <= 4 * WRITES, "{looks} looks");
         let ids: Vec<_> = pieces.pieces.keys().collect();
         assert_eq!((ids.len(), bios.len()), (16_000, 16_000), "none waits for another");
@@ -160,6 +175,7 @@ mod tests {
             let (command, _) = pieces.end_piece(id, Ok(BytesMut::new()), &mut bios);
             pieces.end_command(command, None);
         }
-        assert!(pieces.touching.is_none() && pieces.holds.is_empty());
+        assert!(pieces.volumes[volume].touching.is_none());
+        assert!(pieces.volumes[volume].takes_bios());
     }
 }

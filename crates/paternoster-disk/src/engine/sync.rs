@@ -1,7 +1,7 @@
-//! Flushes and FUA: one sync at a time, shared by all that wait for it.
+//! Flushes and FUA: one sync of a volume at a time, shared by all that wait for it.
 //!
 //! ```text
-//!   FLUSH      whole disk ──▶ waiting ──sync begins──▶ running ──sync ends──▶ done
+//!   FLUSH    whole volume ──▶ waiting ──sync begins──▶ running ──sync ends──▶ done
 //!   FUA write  its range  ──▶    ▲                        │
 //!          who comes meanwhile ──┘                        └─ fails: this and every later
 //!                                                            one gets EIO
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use paternoster::Instant;
 
-/// Counts of a disk's syncs, which `stat` reports.
+/// Counts of a volume's syncs, which `stat` reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncStats {
     /// Syncs that have succeeded.
@@ -27,7 +27,7 @@ pub struct SyncStats {
     pub failed: bool,
 }
 
-/// The syncs of one disk; `W` is who waits for one.
+/// The syncs of one volume; `W` is who waits for one.
 #[derive(Debug)]
 pub(super) struct Syncs<W> {
     waiting: Vec<W>,
@@ -57,11 +57,11 @@ pub(super) enum SyncEnd {
     NotAsked,
 }
 
-/// The part of the disk that a sync makes durable.
+/// The part of a volume that a sync makes durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncRange {
-    /// The whole disk.
-    Disk,
+    /// The whole volume.
+    Whole,
     /// These bytes of it.
     Bytes(Range<u64>),
 }
@@ -74,7 +74,7 @@ impl SyncRange {
         match (self, other) {
             (Self::Bytes(a), b) if a.is_empty() => b,
             (Self::Bytes(a), Self::Bytes(b)) => Self::Bytes(a.start.min(b.start)..a.end.max(b.end)),
-            (Self::Disk, _) | (_, Self::Disk) => Self::Disk,
+            (Self::Whole, _) | (_, Self::Whole) => Self::Whole,
         }
     }
 }
@@ -98,9 +98,9 @@ impl<W> Syncs<W> {
         self.stats.failed
     }
 
-    /// Returns whether none is waited for and none runs.
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_none()
+    /// Returns whether one is waited for, and none runs.
+    pub(super) fn wants_to_begin(&self) -> bool {
+        !self.waiting.is_empty() && self.running.is_none()
     }
 
     /// `who` waits for a sync of `range` that has not begun yet.
@@ -111,7 +111,7 @@ impl<W> Syncs<W> {
 
     /// Begins a sync if one is waited for and none runs. Returns what it is to cover.
     pub(super) fn begin(&mut self, now: Instant) -> Option<SyncRange> {
-        if self.running.is_some() || self.waiting.is_empty() {
+        if !self.wants_to_begin() {
             return None;
         }
         let waiters = std::mem::take(&mut self.waiting);

@@ -1,4 +1,5 @@
-//! The loop of the one thread that owns a disk: its engine, its back end, its ring and its front.
+//! The loop of the one thread that owns a disk: its engine, the back ends of its volumes, its ring
+//! and its front.
 //!
 //! ```text
 //!   ┌─▶ arrivals: all that the front's sockets have brought; then dispatch
@@ -14,6 +15,7 @@
 //! is dispatched in one is done in the next, `depth` requests at a time. The clock is read anew for
 //! each input.
 
+mod backends;
 mod wait;
 
 use std::io;
@@ -24,9 +26,10 @@ use paternoster::poll::PollPolicy;
 use paternoster::scheduler::{Scheduler, SideTable};
 use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 
+use self::backends::Backends;
 use crate::backend::{Backend, Notice, TransferDone};
 use crate::clock::MonotonicClock;
-use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
+use crate::engine::{Command, Engine, Fault, Outcome, TransferId, VolumeId};
 use crate::ring::{Completion, IoEngine, Ring};
 use crate::token::{FrontToken, Token};
 use crate::waiting::{WaitStats, Waiting};
@@ -79,15 +82,17 @@ pub trait Front<S: Scheduler> {
     fn awake(&mut self) {}
 }
 
-/// One disk as one thread owns it: its engine, back end, ring and clock.
+/// One disk as one thread owns it: its engine, back ends, ring and clock.
 #[derive(Debug)]
 pub struct Owner<S: Scheduler> {
     engine: Engine<S>,
-    backend: Box<dyn Backend>,
+    backends: Backends,
     ring: Ring<Token>,
     clock: MonotonicClock,
     waker: Waker,
-    /// How long each group's requests that are done kept servers of a modelled device.
+    /// Whether the device is made of servers.
+    has_servers: bool,
+    /// How long each group's requests that are done kept them.
     device_time: SideTable<GroupId, Nanos>,
     waiting: Waiting,
     /// How often the thread has slept.
@@ -98,15 +103,16 @@ pub struct Owner<S: Scheduler> {
 
 impl<S: Scheduler> Owner<S> {
     /// Makes an owner on the thread that calls this, which it must not leave, with a ring of that
-    /// thread. The thread's timers are made exact.
+    /// thread. Each of the engine's volumes has one of the back ends. The thread's timers are made
+    /// exact.
     ///
     /// # Panics
     ///
-    /// Where the elevator was made at a moment that the clock has yet to come to: the elevator
-    /// would take all inputs until then for simultaneous.
+    /// Where a volume has several back ends. Where the elevator was made at a moment that the clock
+    /// has yet to come to: the elevator would take all inputs until then for simultaneous.
     pub fn new(
         engine: Engine<S>,
-        backend: Box<dyn Backend>,
+        of_volumes: impl IntoIterator<Item = (VolumeId, Box<dyn Backend>)>,
         ring: Ring<Token>,
         clock: MonotonicClock,
         waker: Waker,
@@ -114,16 +120,27 @@ impl<S: Scheduler> Owner<S> {
         let made = engine.elevator().clock().caller_time(Instant::START);
         assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let device_time = SideTable::new();
-        let waiting = Waiting::new(PollPolicy::Interrupt, backend.takes_time(), 0);
-        Ok(Self { engine, backend, ring, clock, waker, device_time, waiting, waits: 0, done: 0 })
+        let mut backends = Backends::default();
+        of_volumes.into_iter().for_each(|(volume, backend)| backends.add(volume, backend));
+        Ok(Self {
+            engine,
+            ring,
+            clock,
+            waker,
+            has_servers: backends.have_servers(),
+            device_time: SideTable::new(),
+            waiting: Waiting::new(PollPolicy::Interrupt, backends.take_time(), 0),
+            backends,
+            waits: 0,
+            done: 0,
+        })
     }
 
     /// Has the thread wait otherwise than by interrupts, as it does unless told; so many other
     /// threads of the program have work when it has.
     #[must_use]
     pub fn with_polling(mut self, policy: PollPolicy, beside: usize) -> Self {
-        self.waiting = Waiting::new(policy, self.backend.takes_time(), beside);
+        self.waiting = Waiting::new(policy, self.backends.take_time(), beside);
         self
     }
 
@@ -156,7 +173,7 @@ impl<S: Scheduler> Owner<S> {
     /// for what is not there.
     pub fn cancel_queued(&mut self) {
         self.engine.cancel_queued(self.clock.now());
-        self.backend.begin_end(self.clock.now());
+        self.backends.begin_end(self.clock.now());
     }
 
     /// Cancels every sync that has not begun: see [`Engine::cancel_syncs`].
@@ -174,10 +191,9 @@ impl<S: Scheduler> Owner<S> {
         self.ring.engine()
     }
 
-    /// Takes what has happened to the back end since the last call: see
-    /// [`Backend::take_notices`].
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.backend.take_notices()
+    /// Takes what has happened to back ends since the last call: see [`Backend::take_notices`].
+    pub fn take_notices(&mut self) -> Vec<(VolumeId, Notice)> {
+        self.backends.take_notices()
     }
 
     /// Returns the engine, to read its state.
@@ -190,16 +206,24 @@ impl<S: Scheduler> Owner<S> {
         self.engine.trace()
     }
 
-    /// Returns the back end, to read its state.
-    pub fn backend(&self) -> &dyn Backend {
-        &*self.backend
+    /// Returns the back end of a volume, to read its state.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn backend(&self, volume: VolumeId) -> &dyn Backend {
+        self.backends.get(volume)
+    }
+
+    /// Returns how many requests in flight keep the device busy and no more.
+    pub fn depth(&self) -> u32 {
+        self.backends.depth()
     }
 
     /// Returns how long the requests of a group that are done kept servers of the device, summed
-    /// over servers; none where the device is not modelled.
+    /// over servers; none where the device is not made of servers.
     pub fn device_time(&self, group: GroupId) -> Option<Nanos> {
-        self.backend.servers_time()?;
-        Some(self.device_time.get(group).copied().unwrap_or_default())
+        self.has_servers.then(|| self.device_time.get(group).copied().unwrap_or_default())
     }
 
     /// Returns how often the thread has slept: for its device, its clients, or a moment.
@@ -246,16 +270,16 @@ impl<S: Scheduler> Owner<S> {
     pub fn run(mut self, front: &mut impl Front<S>) -> io::Result<()> {
         let (mut completions, mut transfers) = (Vec::new(), Vec::new());
         self.watch_waker();
-        self.backend.begin(&mut self.ring);
+        self.backends.begin(&mut self.ring);
         front.started(&mut self);
         loop {
             self.ring.take_completions(&mut completions);
             for completion in completions.drain(..) {
                 match completion.token {
                     Token::Transfer(id) => transfers.push(completion.with_token(id)),
-                    Token::Backend(token) => {
+                    Token::Backend(volume, token) => {
                         let (now, completion) = (self.clock.now(), completion.with_token(token));
-                        self.backend.ring_event(&mut self.ring, now, completion);
+                        self.backends.ring_event(&mut self.ring, now, volume, completion);
                     }
                     Token::Front(token) => {
                         front.ring_completed(&mut self, completion.with_token(token));
@@ -293,9 +317,9 @@ impl<S: Scheduler> Owner<S> {
 
     /// Tells whether a transfer was done at the end of a sleep that was for one.
     fn look_after_sleep(&mut self, transfers: &[Completion<TransferId>]) {
-        let Self { waiting, backend, clock, .. } = self;
+        let Self { waiting, backends, clock, .. } = self;
         waiting.first_look(|| {
-            !transfers.is_empty() || backend.poll_timeout().is_some_and(|at| at <= clock.now())
+            !transfers.is_empty() || backends.poll_timeout().is_some_and(|at| at <= clock.now())
         });
     }
 
@@ -306,18 +330,23 @@ impl<S: Scheduler> Owner<S> {
         }
     }
 
-    /// Completes the transfers that are done by now: those of the ring, and those that the back end
-    /// has carried out itself. What begins meanwhile is for a later round, even if it is done.
+    /// Completes the transfers that are done by now: those of the ring, and those that back ends
+    /// have carried out themselves. What begins meanwhile is for a later round, even if it is done.
     fn complete(&mut self, transfers: &mut Vec<Completion<TransferId>>) {
         for completion in transfers.drain(..) {
-            if let Some(done) = self.backend.ring_completed(&mut self.ring, completion) {
+            if let Some(done) = self.backends.ring_completed(&mut self.ring, completion) {
                 self.transfer_done(done);
             }
         }
         let now = self.clock.now();
-        while let Some(done) = self.backend.take_done(now) {
-            self.transfer_done(done);
-            if self.clock.now() >= now + ROUND {
+        for _ in 0..self.backends.active() {
+            let mut is_over = false;
+            while !is_over && let Some(done) = self.backends.take_done(now) {
+                self.transfer_done(done);
+                is_over = self.clock.now() >= now + ROUND;
+            }
+            self.backends.next();
+            if is_over {
                 return;
             }
         }
@@ -332,11 +361,14 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn count_device_time(&mut self, done: &TransferDone) {
-        let (Some(servers), TransferId::Request(rq), Ok(bytes)) =
-            (self.backend.servers_time(), done.id, done.transferred.result)
+        if !self.has_servers {
+            return;
+        }
+        let (TransferId::Request(volume, rq), Ok(bytes)) = (done.id, done.transferred.result)
         else {
             return;
         };
+        let Some(servers) = self.backends.get(volume).servers_time() else { return };
         let group = self.engine.elevator().request(rq).group;
         let before = self.device_time.get(group).copied().unwrap_or_default();
         self.device_time.insert(group, before + servers.time(bytes));
@@ -344,16 +376,16 @@ impl<S: Scheduler> Owner<S> {
 
     /// Has the engine take steps until nothing waits to be submitted.
     fn settle(&mut self) {
-        let Self { engine, backend, ring, clock, waiting, .. } = self;
+        let Self { engine, backends, ring, clock, waiting, .. } = self;
         loop {
             let start = |now, id, transfer| {
                 waiting.started(id, &transfer, now);
-                backend.start(ring, now, id, transfer);
+                backends.start(ring, now, id, transfer);
             };
             if engine.step(|| clock.now(), start).is_break() {
                 break;
             }
         }
-        backend.all_started(ring);
+        backends.all_started(ring);
     }
 }

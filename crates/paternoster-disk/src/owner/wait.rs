@@ -21,7 +21,7 @@ impl<S: Scheduler> Owner<S> {
             // The front put a command at the end of the round that is done already.
             return self.ring.submit();
         }
-        let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), wanted];
+        let due = [self.engine.poll_timeout(), self.backends.poll_timeout(), wanted];
         let until = due.into_iter().flatten().min();
         let began = self.clock.now();
         if until.is_some_and(|until| until <= began) {

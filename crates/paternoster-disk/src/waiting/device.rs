@@ -42,7 +42,7 @@ impl DeviceWait {
     }
 
     pub(super) fn started(&mut self, id: TransferId, transfer: &Transfer, now: Instant) {
-        let TransferId::Request(rq) = id else { return };
+        let TransferId::Request(_, rq) = id else { return };
         if !self.takes_time || self.policy() == PollPolicy::Interrupt {
             return;
         }
@@ -52,7 +52,7 @@ impl DeviceWait {
     }
 
     pub(super) fn done(&mut self, id: TransferId, at: Instant) {
-        let TransferId::Request(rq) = id else { return };
+        let TransferId::Request(_, rq) = id else { return };
         if let Some(ticket) = self.tickets.remove(rq) {
             self.estimator.completed(ticket, at);
         }

@@ -10,9 +10,11 @@ use paternoster::{
     Device, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, NoTrace, RequestId, Weight,
 };
 use paternoster_disk::{
-    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred,
+    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred, VolumeId,
 };
 use rustix::io::Errno;
+
+use crate::support::one_volume;
 
 const DISK: Capabilities = Capabilities::new(1 << 30, 4);
 
@@ -66,6 +68,7 @@ impl Scheduler for Noting {
 /// An engine with two groups of one connection each, whose transfers the test ends.
 struct Rig {
     engine: Engine<Noting>,
+    volume: VolumeId,
     now: Instant,
     groups: [GroupId; 2],
     connections: [IocId; 2],
@@ -88,13 +91,13 @@ impl Rig {
         let groups = [(); 2].map(|()| elevator.add_group(now, root, Weight::default()));
         let connections =
             groups.map(|group| elevator.add_io_context(now, IoPrio::default(), group));
-        let engine = Engine::new(elevator, &DISK);
-        Self { engine, now, groups, connections, in_device: Vec::new(), charged }
+        let (engine, volume) = one_volume(elevator, &DISK);
+        Self { engine, volume, now, groups, connections, in_device: Vec::new(), charged }
     }
 
     fn submit(&mut self, connection: usize, op: CommandOp) {
         let ioc = self.connections[connection];
-        self.engine.submit(self.now, Command { tag: 0, ioc, op });
+        self.engine.submit(self.now, Command { tag: 0, volume: self.volume, ioc, op });
         self.step();
     }
 

@@ -12,15 +12,18 @@
 //!   allowed   at each byte: what was kept, or any write that was not over before it was received
 //! ```
 
+use std::ops::Range;
+
 use paternoster::{NoMerges, SchedulerKind};
-use paternoster_disk::{CommandOp, Transfer};
+use paternoster_disk::{CommandOp, Transfer, VolumeId};
 
 use crate::support::far::{Far, Message};
 use crate::support::random::Random;
 use crate::support::recorder::{Honesty, Recorder};
-use crate::support::{Rig, SECTOR, Shape, trim, write, write_fua, zero};
+use crate::support::{Rig, SECTOR, Shape, any_byte, trim, write, write_fua, zero};
 
-const DISK: usize = 32 << 10;
+/// Bytes of all volumes.
+const DISK: usize = 30 << 10;
 /// Changes a run; each has a byte value of its own.
 const CHANGES: usize = 200;
 /// Commands that a connection has in flight.
@@ -33,6 +36,8 @@ type Changes = [u64; 4];
 
 /// A command of the run. Its index is its tag and, for a write, the byte that it writes.
 struct Issued {
+    /// The index of its volume.
+    volume: usize,
     op: CommandOp,
     submitted: u64,
     answered: Option<u64>,
@@ -41,14 +46,17 @@ struct Issued {
 /// A run, and what clients saw of it.
 struct Run {
     rig: Rig,
+    /// They lie on the device one behind the other.
+    volumes: Vec<VolumeId>,
     recorder: Recorder,
     random: Random,
     /// Index 0 stands for what was there before the run.
     issued: Vec<Issued>,
     flushes: Vec<Issued>,
     in_flight: [usize; 4],
-    /// Where each connection's last change ended: the next one often goes on there.
-    next: [u64; 4],
+    /// Where each connection's last change ended, and on which volume: the next one often goes on
+    /// there.
+    next: [(usize, u64); 4],
     tick: u64,
     merged: usize,
     /// Writes that ended while a sync ran.
@@ -64,15 +72,24 @@ const CONNECTION: u64 = 10_000;
 
 impl Run {
     fn new(kind: SchedulerKind, honesty: Honesty, seed: u64) -> Self {
-        let nothing = Issued { op: zero(0, 32 << 10, false), submitted: 0, answered: Some(0) };
+        Self::of_volumes(1, kind, honesty, seed)
+    }
+
+    fn of_volumes(volumes: usize, kind: SchedulerKind, honesty: Honesty, seed: u64) -> Self {
+        let op = zero(0, u32::try_from(DISK).expect("it is small"), false);
+        let nothing = Issued { volume: 0, op, submitted: 0, answered: Some(0) };
+        let mut rig = Rig::with_short_requests(kind, 4, 12);
+        let further = (1..volumes).map(|_| rig.add_volume(&any_byte()));
+        let further: Vec<_> = further.collect();
         Self {
-            rig: Rig::with_short_requests(kind, 4, 12),
+            volumes: [rig.volume].into_iter().chain(further).collect(),
+            rig,
             recorder: Recorder::new(honesty, DISK),
             random: Random::new(seed),
             issued: vec![nothing],
             flushes: Vec::new(),
             in_flight: [0; 4],
-            next: [0; 4],
+            next: [(0, 0); 4],
             tick: 0,
             merged: 0,
             ended_in_sync: 0,
@@ -83,7 +100,9 @@ impl Run {
     /// With two threads between the connections and the engine.
     fn on_threads(mut self) -> Self {
         let rules = self.rig.engine.elevator().plug_rules();
-        self.far = Some(Far::new(&self.rig.connections, rules));
+        let volume = self.rig.volume;
+        let of = (volume, self.rig.engine.place(volume));
+        self.far = Some(Far::new(&self.rig.connections, rules, of));
         self
     }
 
@@ -110,13 +129,15 @@ impl Run {
         self.in_flight[connection] += 1;
         let in_front = CONNECTION * connection as u64;
         let flush = self.random.once_in(8);
-        let op = if flush { CommandOp::Flush } else { self.change(connection) };
-        let issued = Issued { op: op.clone(), submitted: self.tick, answered: None };
+        let any = self.random.index(self.volumes.len());
+        let (volume, op) =
+            if flush { (any, CommandOp::Flush) } else { self.change(connection, any) };
+        let issued = Issued { volume, op: op.clone(), submitted: self.tick, answered: None };
         let list = if flush { &mut self.flushes } else { &mut self.issued };
         let tag = in_front + list.len() as u64 + if flush { FLUSH } else { 0 };
         list.push(issued);
         match &mut self.far {
-            None => self.rig.submit(connection, tag, op),
+            None => self.rig.submit_to(self.volumes[volume], connection, tag, op),
             Some(far) => far.submit(connection, tag, op),
         }
     }
@@ -161,27 +182,43 @@ impl Run {
         list[usize::try_from(index).expect("an index")].answered = Some(self.tick);
     }
 
-    /// A change of 1 to 9000 bytes; every other one is of whole sectors, behind the last.
-    fn change(&mut self, connection: usize) -> CommandOp {
+    /// A change of 1 to 9000 bytes of that volume; every other one is of whole sectors, behind the
+    /// last, on the volume of that.
+    fn change(&mut self, connection: usize, mut volume: usize) -> (usize, CommandOp) {
         let value = u8::try_from(self.issued.len()).expect("fewer changes than values");
+        let size = self.size() as u64;
         let random = &mut self.random;
-        let (mut offset, mut len) = (random.of(0..DISK as u64), random.of(1..9001));
+        let (mut offset, mut len) = (random.of(0..size), random.of(1..9001));
         if random.once_in(2) {
-            offset = self.next[connection] / SECTOR * SECTOR;
+            (volume, offset) = self.next[connection];
+            offset = offset / SECTOR * SECTOR;
             len = SECTOR * random.of(1..5);
         }
-        if offset + len > DISK as u64 {
+        if offset + len > size {
             offset = 0;
         }
-        self.next[connection] = offset + len;
+        self.next[connection] = (volume, offset + len);
         let short = u32::try_from(len).expect("at most 9000");
         let long = usize::try_from(len).expect("at most 9000");
-        match random.of(0..10) {
+        let op = match random.of(0..10) {
             0 => trim(offset, short, random.once_in(2)),
             1 => zero(offset, short, random.once_in(2)),
             2 | 3 => write_fua(offset, long, value),
             _ => write(offset, long, value),
-        }
+        };
+        (volume, op)
+    }
+
+    /// Bytes of a volume.
+    fn size(&self) -> usize {
+        DISK / self.volumes.len()
+    }
+
+    /// The bytes of the device that a command covers.
+    fn range(&self, issued: &Issued) -> Range<usize> {
+        let Range { start, end } = range(&issued.op);
+        let base = issued.volume * self.size();
+        base + start..base + end
     }
 
     fn finish(&mut self) {
@@ -208,10 +245,14 @@ impl Run {
                 Some(far) => far.done(connection_of(outcome.tag), outcome.tag),
             }
         }
-        for (id, transfer) in &self.rig.in_device {
-            if self.recorder.is_new(*id) {
+        let size = self.size();
+        for transfer in &self.rig.in_device {
+            let id = transfer.0;
+            if self.recorder.is_new(id) {
                 self.tick += 1;
-                self.recorder.begin(self.tick, *id, transfer);
+                let index = self.volumes.iter().position(|&volume| volume == id.volume());
+                let base = index.expect("it is a volume's") * size;
+                self.recorder.begin(self.tick, base..base + size, transfer);
             }
         }
     }
@@ -222,7 +263,7 @@ impl Run {
         if is_fua(&change.op) {
             return Some(answered);
         }
-        let covers = |flush: &&Issued| flush.submitted > answered;
+        let covers = |flush: &&Issued| flush.volume == change.volume && flush.submitted > answered;
         self.flushes.iter().filter(covers).filter_map(|flush| flush.answered).min()
     }
 
@@ -235,11 +276,11 @@ impl Run {
         for tick in 1..=self.tick {
             for (number, change) in self.issued.iter().enumerate().skip(1) {
                 if change.submitted == tick {
-                    allowed[range(&change.op)].iter_mut().for_each(|here| insert(here, number));
+                    allowed[self.range(change)].iter_mut().for_each(|here| insert(here, number));
                 }
                 if promises[number] == Some(tick) {
                     let over = self.answered_before(change.submitted);
-                    allowed[range(&change.op)].iter_mut().for_each(|here| remove(here, over));
+                    allowed[self.range(change)].iter_mut().for_each(|here| remove(here, over));
                 }
             }
             for _ in 0..SUBSETS {
@@ -308,7 +349,7 @@ fn is_fua(op: &CommandOp) -> bool {
     }
 }
 
-fn range(op: &CommandOp) -> std::ops::Range<usize> {
+fn range(op: &CommandOp) -> Range<usize> {
     let (offset, len) = match op {
         CommandOp::Write { offset, data, .. } => (*offset, data.len()),
         CommandOp::Trim { offset, len, .. } | CommandOp::Zero { offset, len, .. } => {
@@ -320,7 +361,7 @@ fn range(op: &CommandOp) -> std::ops::Range<usize> {
     offset..offset + len
 }
 
-const SEEDS: std::ops::Range<u64> = 0..6;
+const SEEDS: Range<u64> = 0..6;
 const SCHEDULERS: [SchedulerKind; 2] = [SchedulerKind::Cfq, SchedulerKind::MqDeadline];
 
 #[test]
@@ -348,6 +389,28 @@ fn sync_for_fua_that_does_nothing_is_found_out() {
     for kind in SCHEDULERS {
         for seed in SEEDS {
             let violation = Run::new(kind, Honesty::SyncsOfRangesDoNothing, seed).run().violation();
+            assert!(violation.is_some(), "{kind}, seed {seed}");
+        }
+    }
+}
+
+/// What is promised of one volume is, whatever others do; and a sync of one is a sync of no other.
+#[test]
+fn what_was_promised_of_three_volumes_is_there_wherever_the_device_is_cut_off() {
+    for kind in SCHEDULERS {
+        for seed in 0..3 {
+            let violation = Run::of_volumes(3, kind, Honesty::Honest, seed).run().violation();
+            assert_eq!(violation, None, "{kind}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn sync_of_another_volume_is_found_out() {
+    for kind in SCHEDULERS {
+        for seed in SEEDS {
+            let violation =
+                Run::of_volumes(3, kind, Honesty::SyncsOfOthers, seed).run().violation();
             assert!(violation.is_some(), "{kind}, seed {seed}");
         }
     }

@@ -6,8 +6,9 @@ use rustix::io::Errno;
 
 use crate::support::{Rig, read, write};
 
-fn fault(op: DiskOp, errno: Errno, (tag, offset, len): (u64, u64, u64)) -> Fault {
-    Fault { op, errno, piece: Some(FaultyPiece { tag, offset, len }) }
+fn fault(rig: &Rig, op: DiskOp, errno: Errno, (tag, offset, len): (u64, u64, u64)) -> Fault {
+    let volume = rig.volume;
+    Fault { volume, op, errno, piece: Some(FaultyPiece { tag, offset, len }) }
 }
 
 /// Fails everything in the device, again where it is issued again, until nothing is left.
@@ -24,7 +25,7 @@ fn fault_names_the_piece_before_its_command_is_done() {
     rig.submit(0, 7, read(4096, 8192));
     assert_eq!(rig.in_device.len(), 2);
     rig.finish_nth(0, Err(Errno::IO));
-    assert_eq!(rig.engine.take_faults(), [fault(DiskOp::Read, Errno::IO, (7, 4096, 4096))]);
+    assert_eq!(rig.engine.take_faults(), [fault(&rig, DiskOp::Read, Errno::IO, (7, 4096, 4096))]);
     assert!(rig.results().is_empty(), "the command goes on");
     fail_all(&mut rig, Errno::IO);
     assert_eq!(rig.results(), [(7, Err(Errno::IO))]);
@@ -40,8 +41,8 @@ fn faults_that_nobody_takes_are_kept_once_for_each_operation_and_errno() {
         fail_all(&mut rig, Errno::IO);
     }
     let first = [
-        fault(DiskOp::Write, Errno::NOSPC, (0, 0, 512)),
-        fault(DiskOp::Read, Errno::IO, (0, 0, 512)),
+        fault(&rig, DiskOp::Write, Errno::NOSPC, (0, 0, 512)),
+        fault(&rig, DiskOp::Read, Errno::IO, (0, 0, 512)),
     ];
     assert_eq!(rig.engine.take_faults(), first);
     assert_eq!(rig.engine.take_faults(), []);
@@ -54,7 +55,7 @@ fn failed_sync_is_a_fault_without_a_place() {
     fail_all(&mut rig, Errno::IO);
     assert_eq!(
         rig.engine.take_faults(),
-        [Fault { op: DiskOp::Sync, errno: Errno::IO, piece: None }]
+        [Fault { volume: rig.volume, op: DiskOp::Sync, errno: Errno::IO, piece: None }]
     );
 }
 
@@ -77,6 +78,6 @@ fn what_the_device_has_is_told_with_its_range() {
     assert_eq!(told, [InDevice { op: DiskOp::Write, offset: 8192, len: 1024 }]);
     assert!(rig.engine.is_syncing());
     rig.finish_next();
-    assert!(rig.in_device.iter().all(|(id, _)| *id == TransferId::Sync));
+    assert!(rig.in_device.iter().all(|(id, _)| matches!(id, TransferId::Sync(_))));
     assert_eq!(rig.engine.in_device().count(), 0);
 }

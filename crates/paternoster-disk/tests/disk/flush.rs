@@ -1,7 +1,7 @@
 //! FLUSH and FUA: when they are answered, and what a failed sync means for all of them.
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{CommandOp, SyncStats, TransferId, Transferred};
+use paternoster_disk::{CommandOp, SyncStats, Transferred};
 use rustix::io::Errno;
 
 use crate::support::{Rig, SYNC, Shape, read, trim, write, write_fua, zero};
@@ -13,11 +13,11 @@ fn rig() -> Rig {
 }
 
 fn sync_succeeds(rig: &mut Rig) {
-    rig.finish(TransferId::Sync, Ok(0));
+    rig.finish_sync(Ok(0));
 }
 
 fn sync_fails(rig: &mut Rig, error: Errno) {
-    rig.finish(TransferId::Sync, Err(error));
+    rig.finish_sync(Err(error));
 }
 
 fn syncs(rig: &Rig) -> usize {
@@ -60,7 +60,7 @@ fn flushes_that_wait_share_a_sync_whoever_sent_them() {
     sync_succeeds(&mut rig);
     assert_eq!(rig.results(), [1, 2, 3, 4, 5].map(|tag| (tag, Ok(()))));
     assert_eq!(rig.syncs_begun, 2);
-    assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 2, failed: false });
+    assert_eq!(rig.engine.sync_stats(rig.volume), SyncStats { succeeded: 2, failed: false });
     assert!(rig.in_device.is_empty());
 }
 
@@ -213,7 +213,7 @@ fn after_a_failed_sync_all_that_wait_for_one_get_eio_whatever_its_error_was() {
         assert_eq!(results, [1, 2, 3].map(|tag| (tag, Err(Errno::IO))));
         assert!(rig.in_device.is_empty(), "no sync can make good what one has lost");
         assert_eq!(rig.syncs_begun, 1);
-        assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 0, failed: true });
+        assert_eq!(rig.engine.sync_stats(rig.volume), SyncStats { succeeded: 0, failed: true });
     }
 }
 
@@ -234,7 +234,7 @@ fn after_a_failed_sync_every_flush_and_fua_command_gets_eio_for_ever() {
     }
     assert!(rig.engine.is_idle());
     assert_eq!(rig.syncs_begun, 1);
-    assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 0, failed: true });
+    assert_eq!(rig.engine.sync_stats(rig.volume), SyncStats { succeeded: 0, failed: true });
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn fua_write_that_fails_fails_alone_and_is_not_synced() {
         rig.finish_next();
         assert_eq!(rig.results(), [(1, Err(error)), (2, Ok(()))]);
         assert_eq!(rig.syncs_begun, 1);
-        assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 1, failed: false });
+        assert_eq!(rig.engine.sync_stats(rig.volume), SyncStats { succeeded: 1, failed: false });
     }
 }
 
@@ -332,7 +332,7 @@ fn fua_trim_that_fails_is_answered_with_its_own_error_and_not_synced() {
     rig.finish_nth(0, Err(Errno::OPNOTSUPP));
     assert_eq!(rig.results(), [(1, Err(Errno::OPNOTSUPP))]);
     assert_eq!(rig.syncs_begun, 0);
-    assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 0, failed: false });
+    assert_eq!(rig.engine.sync_stats(rig.volume), SyncStats { succeeded: 0, failed: false });
 }
 
 /// A server that stops leaves what waits to the next one, which does not hear of a failed sync.
@@ -362,7 +362,7 @@ fn cancelled_sync_is_carried_out_and_only_its_failure_is_told() {
         for end in ends {
             // After one that failed none begins.
             if syncs(&rig) > 0 {
-                rig.finish(TransferId::Sync, end);
+                rig.finish_sync(end);
             }
         }
         let mut results = rig.results();

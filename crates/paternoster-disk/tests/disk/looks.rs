@@ -8,12 +8,11 @@ use std::thread::{available_parallelism, spawn};
 use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend as _, Completion, Engine, Front, FrontToken, LookStats, MemoryBackend, MonotonicClock,
-    Outcome, Owner, WaitStats, Waker,
+    Completion, Front, FrontToken, LookStats, MemoryBackend, Outcome, WaitStats, Waker,
 };
 
-use crate::support::front::TestOwner;
-use crate::support::{elevator_with, new_ring, within_a_minute};
+use crate::support::front::{TestOwner, owner_of};
+use crate::support::{elevator_with, within_a_minute};
 
 const AUTO: PollPolicy = PollPolicy::Auto(AutoTunables::DEFAULT);
 
@@ -74,15 +73,13 @@ fn answer(asks: &Receiver<()>, waker: &Waker) {
 fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> (LookStats, u64) {
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
     let backend = Box::new(MemoryBackend::new(1 << 20));
-    let engine = Engine::new(elevator, &backend.capabilities());
     let waker = Waker::new().expect("an event");
     let (asks, asked) = mpsc::channel();
     let other = spawn({
         let waker = waker.clone();
         move || answer(&asked, &waker)
     });
-    let owner =
-        Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker).expect("a ring");
+    let (owner, _) = owner_of(elevator, backend, waker);
     let stats = LookStats::default();
     let mut front = Pinged { asks, woken: 0, stats, interrupts: 0, until_found };
     owner.with_polling(policy, beside).run(&mut front).expect("the ring works");

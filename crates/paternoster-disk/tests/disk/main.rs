@@ -25,3 +25,4 @@ mod polling;
 mod ring;
 mod support;
 mod swarm;
+mod volumes;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind, Sector, SectorCount};
 use paternoster_disk::{
     Backend, Buffers, CommandOp, ModelledBackend, Parts, Ring, ServersTime, SyncRange, Token,
-    Transfer, TransferId,
+    Transfer, TransferId, VolumeId,
 };
 use paternoster_model::{Command, Model as _, Op, describe_device};
 use slotmap::{Key, KeyData};
@@ -26,7 +26,7 @@ fn at(micros: u64) -> Instant {
 }
 
 fn id(number: u64) -> TransferId {
-    TransferId::Request(RequestId::from(KeyData::from_ffi(1 << 32 | number)))
+    TransferId::Request(VolumeId::null(), RequestId::from(KeyData::from_ffi(1 << 32 | number)))
 }
 
 impl Disk {
@@ -47,8 +47,8 @@ impl Disk {
         let backend = &mut self.backend;
         let done = std::iter::from_fn(|| backend.take_done(at(micros)));
         done.map(|done| match done.id {
-            TransferId::Request(rq) => rq.data().as_ffi() & 0xFFFF_FFFF,
-            TransferId::Sync => 0,
+            TransferId::Request(_, rq) => rq.data().as_ffi() & 0xFFFF_FFFF,
+            TransferId::Sync(_) => 0,
         })
         .collect()
     }
@@ -139,8 +139,8 @@ fn idle_time_is_summed_over_servers_up_to_now() {
 fn sync_takes_no_time_and_no_server() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 0);
-    let sync = Transfer::Sync { range: SyncRange::Disk };
-    disk.backend.start(&mut disk.ring, at(7), TransferId::Sync, sync);
+    let sync = Transfer::Sync { range: SyncRange::Whole };
+    disk.backend.start(&mut disk.ring, at(7), TransferId::Sync(VolumeId::null()), sync);
     assert!(disk.due().is_some_and(|due| due <= at(7)));
     assert_eq!(disk.done(7), [0]);
     assert_eq!(disk.due(), Some(at(50)));

@@ -4,18 +4,21 @@ use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
-use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Nanos, NoTrace, SchedulerKind,
+};
 use paternoster_disk::{
     Backend, Capabilities, Command, CommandOp, Completion, Engine, Extent, Fd, Front, FrontToken,
     MemoryBackend, MonotonicClock, Outcome, Owner, Payload, Ring, Token, Transfer, TransferDone,
-    TransferId, Transferred, Waker,
+    TransferId, Transferred, VolumeId, Waker,
 };
 use rustix::io::Errno;
 
-use crate::support::front::TestOwner;
+use crate::support::front::{TestOwner, owner_of};
 use crate::support::{elevator_with, new_ring, read, within_a_minute, write};
 
 /// A front that notes what it is told; a function says what to do at the end of a round.
@@ -73,9 +76,7 @@ fn run(
     let device = Device::solid_state(4);
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, device, 1);
     let backend = Box::new(MemoryBackend::new(1 << 20));
-    let engine = Engine::new(elevator, &backend.capabilities());
-    let clock = MonotonicClock::start();
-    let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
+    let (owner, _) = owner_of(elevator, backend, waker);
     let mut front = Noting { notes: Vec::new(), timeout, round_over };
     owner.run(&mut front).expect("the ring works");
     front.notes
@@ -88,9 +89,7 @@ fn elevator_of_a_moment_to_come_is_refused() {
     let in_an_hour = Instant::START + Nanos::from_millis(3_600_000);
     let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
     let elevator = Elevator::new(scheduler, Device::solid_state(4), in_an_hour);
-    let backend = Box::new(MemoryBackend::new(1 << 20));
-    let engine = Engine::new(elevator, &backend.capabilities());
-    drop(Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker()));
+    owner_of(elevator, Box::new(MemoryBackend::new(1 << 20)), waker());
 }
 
 fn waker() -> Waker {
@@ -107,7 +106,8 @@ fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
         let root = elevator.groups().root();
         elevator.add_io_context(now, IoPrio::default(), root)
     });
-    owner.submit(Command { tag, ioc, op });
+    let volume = owner.engine().volumes().next().expect("it has one");
+    owner.submit(Command { tag, volume, ioc, op });
 }
 
 #[test]
@@ -315,9 +315,7 @@ fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_fol
         }
         let (elevator, _) = elevator_with(SchedulerKind::MqDeadline, Device::solid_state(2), 1);
         let backend = Box::new(Said { done: VecDeque::new(), log: log.clone() });
-        let engine = Engine::new(elevator, &backend.capabilities());
-        let owner = Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker())
-            .expect("a ring");
+        let (owner, _) = owner_of(elevator, backend, waker());
         let mut front = Readers { sockets, log: log.clone(), received: Vec::new(), answered: 0 };
         owner.run(&mut front).expect("the ring works");
         let log = log.lock().expect("nobody has panicked");
@@ -388,5 +386,116 @@ fn front_is_called_while_a_disk_in_memory_has_more_and_more_to_do() {
         });
         let done = notes.iter().filter(|note| matches!(note, Note::Done(..))).count();
         assert!((1..1000).contains(&done), "{done} commands in four rounds");
+    });
+}
+
+/// Memory that counts how often it is asked for what is done.
+#[derive(Debug)]
+struct Asked {
+    within: MemoryBackend,
+    times: Arc<AtomicUsize>,
+}
+
+impl Backend for Asked {
+    fn capabilities(&self) -> Capabilities {
+        self.within.capabilities()
+    }
+
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        self.within.start(ring, now, id, transfer);
+    }
+
+    fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.within.take_done(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.within.poll_timeout()
+    }
+
+    fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
+        self.within.extents(offset, len)
+    }
+}
+
+/// Puts one command after the other.
+struct InTurn {
+    ioc: IocId,
+    commands: VecDeque<(VolumeId, CommandOp)>,
+    read: Vec<Vec<u8>>,
+}
+
+impl InTurn {
+    fn put(&mut self, owner: &mut TestOwner) {
+        if let Some((volume, op)) = self.commands.pop_front() {
+            owner.submit(Command { tag: 0, volume, ioc: self.ioc, op });
+        }
+    }
+}
+
+impl Front<AnyScheduler<NoTrace>> for InTurn {
+    fn started(&mut self, owner: &mut TestOwner) {
+        self.put(owner);
+    }
+
+    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
+        unreachable!("it has nothing on the ring")
+    }
+
+    fn take_in(&mut self, _: &mut TestOwner) {}
+
+    fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
+        let read = outcome.result.expect("all goes well").concat();
+        self.read.extend((!read.is_empty()).then_some(read));
+        self.put(owner);
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {}
+
+    fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
+        stop_when(owner.engine().is_idle() && self.commands.is_empty())
+    }
+}
+
+/// A thousand volumes of which two are used: each has its own bytes, and a round asks those two.
+#[test]
+fn volumes_have_bytes_of_their_own_and_those_that_nobody_uses_cost_a_round_nothing() {
+    within_a_minute(|| {
+        let (elevator, connections) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
+        let mut engine = Engine::new(elevator);
+        let mut volumes = Vec::new();
+        for _ in 0..1000 {
+            let (within, times) = (MemoryBackend::new(1 << 16), Arc::default());
+            let backend: Box<dyn Backend> = Box::new(Asked { within, times: Arc::clone(&times) });
+            let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
+            volumes.push((volume, backend, times));
+        }
+        let (one, other) = (volumes[3].0, volumes[700].0);
+        let mut commands = VecDeque::new();
+        for (value, volume) in [(1, one), (2, other)] {
+            commands.push_back((volume, write(4096, 512, value)));
+            commands.push_back((volume, CommandOp::Flush));
+        }
+        commands.extend(
+            (0..200).map(|turn| (if turn % 2 == 0 { one } else { other }, read(4096, 512))),
+        );
+        let mut asked = Vec::new();
+        let backends = volumes.into_iter().map(|(volume, backend, times)| {
+            asked.push((volume, times));
+            (volume, backend)
+        });
+        let clock = MonotonicClock::start();
+        let owner = Owner::new(engine, backends, new_ring(), clock, waker()).expect("a ring");
+        let mut front = InTurn { ioc: connections[0], commands, read: Vec::new() };
+        owner.run(&mut front).expect("the ring works");
+        let expected = (0..200).map(|turn| vec![1 + turn % 2; 512]);
+        assert!(front.read.into_iter().eq(expected));
+        for (volume, times) in asked {
+            let times = times.load(Ordering::Relaxed);
+            // Once as the owner begins.
+            let is_used = [one, other].contains(&volume);
+            assert!(if is_used { times > 100 } else { times == 1 }, "asked {times} times");
+        }
     });
 }

@@ -1,12 +1,12 @@
 //! How commands become transfers: exact bytes at any alignment, merging, and splitting.
 
 use paternoster::{Nanos, Op, SchedulerKind};
-use paternoster_disk::{Capabilities, Command, CommandOp, Engine, Transfer, Transferred};
+use paternoster_disk::{Capabilities, Command, CommandOp, Transfer, Transferred};
 use rustix::io::Errno;
 
 use crate::support::random::Random;
 use crate::support::{
-    Rig, SECTOR, Shape, any_byte, cache, elevator, in_parts, read, trim, write, zero,
+    Rig, SECTOR, Shape, any_byte, cache, elevator, in_parts, one_volume, read, trim, write, zero,
 };
 
 /// The largest request.
@@ -244,7 +244,8 @@ fn fast_zero_that_would_be_slow_is_refused_and_changes_nothing() {
     rig.submit(0, 1, fast_zero(true));
     let (elevator, connections) = elevator(SchedulerKind::Cfq, 4);
     let mut slow = Rig::new(SchedulerKind::Cfq, 4);
-    slow.engine = Engine::new(elevator, &Capabilities { fast_zero: false, ..any_byte() });
+    let capabilities = Capabilities { fast_zero: false, ..any_byte() };
+    (slow.engine, slow.volume) = one_volume(elevator, &capabilities);
     slow.connections = connections;
     slow.submit(0, 1, fast_zero(false));
     for rig in [&mut rig, &mut slow] {
@@ -379,9 +380,10 @@ fn what_is_not_cut_yet_is_cancelled_too() {
 /// Both are there when the first transfer begins: so they are one.
 #[test]
 fn commands_that_arrive_before_a_step_are_in_the_scheduler_before_the_first_transfer() {
-    let Rig { mut engine, clock, connections, .. } = Rig::new(SchedulerKind::MqDeadline, 8);
+    let Rig { mut engine, volume, clock, connections, .. } = Rig::new(SchedulerKind::MqDeadline, 8);
     for (tag, offset) in [(1, 512), (2, 0)] {
-        engine.submit(clock.now(), Command { tag, ioc: connections[0], op: read(offset, 512) });
+        let (ioc, op) = (connections[0], read(offset, 512));
+        engine.submit(clock.now(), Command { tag, volume, ioc, op });
         clock.advance(Nanos::from_micros(1));
     }
     let mut started = Vec::new();
@@ -396,7 +398,8 @@ fn commands_that_arrive_before_a_step_are_in_the_scheduler_before_the_first_tran
 #[test]
 fn bio_is_submitted_at_a_moment_of_its_own() {
     let mut rig = Rig::with_short_requests(SchedulerKind::None, 1, 8);
-    let whole = Command { tag: 1, ioc: rig.connections[0], op: read(0, 5 * 4096) };
+    let (volume, ioc) = (rig.volume, rig.connections[0]);
+    let whole = Command { tag: 1, volume, ioc, op: read(0, 5 * 4096) };
     rig.engine.submit(rig.clock.now(), whole);
     let mut in_device = Vec::new();
     for _ in 0..6 {

@@ -1,18 +1,21 @@
 //! Commands that were held back in a plug: which may be, and what becomes of a batch.
 
 use bytes::Bytes;
-use paternoster::{Batch, FlushReason, IocId, Limits, Plug, PlugLimits, PlugRules, SchedulerKind};
-use paternoster_disk::{Capabilities, Command, CommandOp};
+use paternoster::{
+    Batch, FlushReason, IocId, Limits, Plug, PlugLimits, PlugRules, SchedulerKind, Sector,
+};
+use paternoster_disk::{Capabilities, Command, CommandOp, VolumePlace};
 use rustix::io::Errno;
 
 use crate::support::{Rig, Shape, any_byte, cache, merges, read, trim, write, write_fua, zero};
 
 /// What leaves a plug that has held these commands, whose tags are their places.
-fn batch_of(rules: &PlugRules, ops: &[CommandOp]) -> Batch {
+pub(crate) fn batch_of(rules: &PlugRules, place: VolumePlace, ops: &[CommandOp]) -> Batch {
     let mut left = Vec::new();
     let mut plug = Plug::new(PlugLimits::default(), |(), batch| left.push(batch));
     for (name, op) in (0..).zip(ops) {
-        let bio = op.plug_bio(IocId::default(), &rules.limits).expect("it may wait in a plug");
+        let bio =
+            op.plug_bio(IocId::default(), place, &rules.limits).expect("it may wait in a plug");
         plug.submit(paternoster::Instant::START, (), bio.with_user_data(name), rules);
     }
     plug.flush(paternoster::Instant::START, FlushReason::Wait);
@@ -23,9 +26,9 @@ fn batch_of(rules: &PlugRules, ops: &[CommandOp]) -> Batch {
 /// A connection puts a batch of these.
 fn submit(rig: &mut Rig, connection: usize, ops: &[CommandOp]) {
     let rules = rig.engine.elevator().plug_rules();
-    let batch = batch_of(&rules, ops);
-    let ioc = rig.connections[connection];
-    let command = |(tag, op): (u64, &CommandOp)| Command { tag, ioc, op: op.clone() };
+    let batch = batch_of(&rules, rig.engine.place(rig.volume), ops);
+    let (volume, ioc) = (rig.volume, rig.connections[connection]);
+    let command = |(tag, op): (u64, &CommandOp)| Command { tag, volume, ioc, op: op.clone() };
     let commands = (0..).zip(ops).map(command).collect();
     rig.engine.submit_batch(rig.clock.now(), batch, commands);
     rig.settle();
@@ -87,7 +90,8 @@ fn shutdown_ends_each_command_of_a_chain() {
 #[test]
 fn what_is_no_plain_read_or_write_of_whole_sectors_may_not_wait_in_a_plug() {
     let limits = Limits::default();
-    let may_wait = |op: &CommandOp| op.plug_bio(IocId::default(), &limits).is_some();
+    let place = VolumePlace { first: Sector(0), block: 1 };
+    let may_wait = |op: &CommandOp| op.plug_bio(IocId::default(), place, &limits).is_some();
     let largest = limits.max_sectors * 512;
     let yes = [read(512, 512), read(0, largest), write(0, 4096, 1)];
     assert_eq!(yes.each_ref().map(may_wait), [true; 3]);
@@ -126,8 +130,8 @@ fn batch_waits_for_blocks_that_are_held() {
 
 #[test]
 fn what_is_no_whole_blocks_may_not_wait_in_a_plug() {
-    let limits = Limits::default().with_block_sectors(8);
-    let may = |op: CommandOp| op.plug_bio(IocId::default(), &limits).is_some();
+    let (place, limits) = (VolumePlace { first: Sector(0), block: 8 }, Limits::default());
+    let may = |op: CommandOp| op.plug_bio(IocId::default(), place, &limits).is_some();
     assert!(may(read(4096, 8192)));
     assert!(!may(read(512, 4096)));
     assert!(!may(write(4096, 512, 1)));

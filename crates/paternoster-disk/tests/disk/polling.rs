@@ -10,12 +10,12 @@ use std::thread::available_parallelism;
 use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, Instant, IocId, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend as _, Command, CommandOp, Completion, Engine, Front, FrontToken, ModelledBackend,
-    MonotonicClock, Outcome, Owner, ServersTime, WaitStats, Waker,
+    Command, CommandOp, Completion, Front, FrontToken, ModelledBackend, Outcome, ServersTime,
+    VolumeId, WaitStats, Waker,
 };
 
-use crate::support::front::TestOwner;
-use crate::support::{elevator_with, new_ring, within_a_minute};
+use crate::support::front::{TestOwner, owner_of};
+use crate::support::{elevator_with, within_a_minute};
 
 const AUTO: PollPolicy = PollPolicy::Auto(AutoTunables::DEFAULT);
 
@@ -24,7 +24,8 @@ const READ: Nanos = Nanos::from_micros(400);
 
 /// Reads one block after the other.
 struct OneAtATime {
-    ioc: Option<IocId>,
+    volume: VolumeId,
+    ioc: IocId,
     reads: u64,
     /// Another policy, from that read on.
     then: Option<(u64, PollPolicy)>,
@@ -50,7 +51,7 @@ impl OneAtATime {
             owner.set_polling(policy);
         }
         let op = CommandOp::Read { offset: 0, len: 4096 };
-        owner.submit(Command { tag: self.reads, ioc: self.ioc.expect("it has started"), op });
+        owner.submit(Command { tag: self.reads, volume: self.volume, ioc: self.ioc, op });
     }
 }
 
@@ -93,13 +94,10 @@ fn run(
     let (elevator, connections) = elevator_with(SchedulerKind::None, Device::solid_state(4), 1);
     let model = ServersTime { servers: 1, fixed: READ, per_kib: Nanos::ZERO };
     let backend = Box::new(ModelledBackend::of_servers(1 << 20, model));
-    let engine = Engine::new(elevator, &backend.capabilities());
-    let waker = Waker::new().expect("an event");
-    let owner =
-        Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker).expect("a ring");
-    let ioc = connections.first().copied();
+    let (owner, volume) = owner_of(elevator, backend, Waker::new().expect("an event"));
+    let ioc = connections[0];
     let began = (Instant::START, Nanos::ZERO);
-    let mut front = OneAtATime { ioc, reads: 0, then, is_enough, began, seen: None };
+    let mut front = OneAtATime { volume, ioc, reads: 0, then, is_enough, began, seen: None };
     owner.with_polling(policy, 0).run(&mut front).expect("the ring works");
     front.seen.expect("it was enough")
 }

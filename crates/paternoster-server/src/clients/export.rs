@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use paternoster::IoPrio;
+use paternoster_disk::{VolumeId, VolumePlace};
 use slotmap::new_key_type;
 
 use super::pool::Pool;
@@ -16,7 +17,10 @@ new_key_type! {
 #[derive(Debug)]
 pub(crate) struct Export {
     pub(crate) name: String,
-    /// Where on the disk it starts, in bytes.
+    pub(crate) volume: VolumeId,
+    /// Where the volume lies.
+    pub(crate) place: VolumePlace,
+    /// Where on the volume it starts, in bytes.
     pub(crate) offset: u64,
     pub(crate) io_prio: IoPrio,
     pub(crate) tenant: TenantId,

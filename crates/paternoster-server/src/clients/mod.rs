@@ -436,7 +436,7 @@ impl Clients {
         let connection = &mut self.connections[id];
         connection.in_flight += 1;
         let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
-        site.submit(connection.client, tag.data().as_ffi(), op);
+        site.submit(connection.client, &connection.export, tag.data().as_ffi(), op);
     }
 
     /// Answers which parts of a range are holes; at once where the site can, as no data moves: the

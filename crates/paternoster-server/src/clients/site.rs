@@ -6,6 +6,8 @@ use paternoster::Instant;
 use paternoster_disk::{CommandOp, Extent, FrontToken, Ring};
 use slotmap::new_key_type;
 
+use super::Export;
+
 new_key_type! {
     /// Names a client to the owner of its disk, whichever thread serves it.
     pub(crate) struct ClientId;
@@ -25,8 +27,8 @@ pub(crate) trait Site {
     /// The name on the ring of an operation on a client's socket.
     fn token(&self, operation: FrontToken) -> Self::Token;
 
-    /// Gives a command of the client to the disk, under that tag.
-    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp);
+    /// Gives a command of the client, whose export that is, to the disk, under that tag.
+    fn submit(&mut self, client: ClientId, export: &Export, tag: u64, op: CommandOp);
 
     /// Asks which parts of a range of the disk are holes, for the client's command of that tag.
     /// Where the answer takes time, it comes by [`Clients::extents_found`](super::Clients).

@@ -98,17 +98,24 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         Elevator::new(AnyScheduler::new(kind, Sink::default()), device, Instant::START);
     let root = elevator.groups().root();
     let mut tenants = SlotMap::with_key();
-    let exports = [("/a", 0), ("/b", 1)].map(|(path, index)| {
-        let group = elevator.add_group(Instant::START, root, Weight::default());
+    let groups = [(); 2].map(|()| elevator.add_group(Instant::START, root, Weight::default()));
+    let started = Arc::new(Mutex::new(Vec::new()));
+    let backend: Box<dyn Backend> =
+        Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
+    let mut engine = Engine::new(elevator);
+    let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
+    let exports = [("/a", groups[0], 0), ("/b", groups[1], 1)].map(|(path, group, index)| {
         Arc::new(Export {
             name: format!("e{index}"),
+            volume,
+            place: engine.place(volume),
             offset: index * SHARE * BLOCK,
             io_prio: IoPrio::default(),
             tenant: tenants.insert(Tenant::new(path.to_owned(), group)),
             memory: Pool::new(64 << 20, &Arc::default()),
         })
     });
-    let label = DiskLabel::in_memory(kind);
+    let label = DiskLabel::in_memory(kind, volume);
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());
@@ -116,18 +123,9 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let transport = Box::new(Clients::of_all(patience));
     let mut connections = Connections::new(label, exports.to_vec(), tenants, inbox, transport);
     let clients = [0, 1].map(|client| connect(&handle, &exports[client], &sent[client]));
-    let started = Arc::new(Mutex::new(Vec::new()));
-    let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
     let thread = thread::spawn(move || {
-        let engine = Engine::new(elevator, &backend.capabilities());
-        Owner::new(
-            engine,
-            backend,
-            Ring::new(IoEngine::fastest())?,
-            MonotonicClock::start(),
-            waker,
-        )?
-        .run(&mut connections)?;
+        let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());
+        Owner::new(engine, [(volume, backend)], ring, clock, waker)?.run(&mut connections)?;
         connections.ended()
     });
     let sends = clients.map(|socket| sends(&socket));

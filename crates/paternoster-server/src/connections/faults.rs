@@ -45,7 +45,7 @@ impl Connections {
     /// Reports what is new. Called before the outcomes of commands are taken, which are what leads
     /// from a fault to an export, and after every round.
     pub(super) fn report_faults(&mut self, owner: &mut DiskOwner) {
-        for notice in owner.take_notices() {
+        for (_, notice) in owner.take_notices() {
             match notice {
                 Notice::Info(text) => tracing::info!(disk = self.label.config.name, "{text}"),
                 Notice::Warning(text) => tracing::warn!(disk = self.label.config.name, "{text}"),
@@ -57,8 +57,8 @@ impl Connections {
                 self.report_fault(fault);
             }
         }
-        if owner.engine().sync_stats().failed
-            && !std::mem::replace(&mut self.faults.not_durable, true)
+        let is_poisoned = |fault: &Fault| owner.engine().sync_stats(fault.volume).failed;
+        if faults.iter().any(is_poisoned) && !std::mem::replace(&mut self.faults.not_durable, true)
         {
             tracing::error!(
                 disk = self.label.config.name,
@@ -67,7 +67,7 @@ impl Connections {
             );
         }
         if self.faults.begin_look(owner.now()) || !faults.is_empty() {
-            let damage = owner.backend().damage();
+            let damage = owner.backend(self.label.volume).damage();
             if let Some(damage) = damage.filter(|_| damage != self.faults.damage) {
                 tracing::error!(disk = self.label.config.name, "{damage}");
             }
@@ -76,7 +76,7 @@ impl Connections {
     }
 
     fn report_fault(&self, fault: &Fault) {
-        let Fault { op, errno, piece } = fault;
+        let Fault { op, errno, piece, .. } = fault;
         let export = piece.and_then(|piece| {
             let client = self.register.get(self.transport.client_of(piece.tag)?)?;
             Some(client.export.name.as_str())
@@ -94,6 +94,7 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
+    use paternoster_disk::VolumeId;
     use rustix::io::Errno;
 
     use super::*;
@@ -101,7 +102,8 @@ mod tests {
     #[test]
     fn fault_is_new_once_for_each_operation_and_errno() {
         let mut faults = Faults::default();
-        let mut is_new = |op, errno| faults.note(&Fault { op, errno, piece: None });
+        let volume = VolumeId::default();
+        let mut is_new = |op, errno| faults.note(&Fault { volume, op, errno, piece: None });
         assert!(is_new(DiskOp::Read, Errno::IO));
         assert!(!is_new(DiskOp::Read, Errno::IO));
         assert!(is_new(DiskOp::Write, Errno::IO));

@@ -71,9 +71,10 @@ impl Faulty {
             device,
             Instant::START,
         );
-        let backend = Box::new(FaultyDevice { sync, done: None });
-        let engine = Engine::new(elevator, &backend.capabilities());
-        let label = DiskLabel::in_memory(SchedulerKind::None);
+        let backend: Box<dyn Backend> = Box::new(FaultyDevice { sync, done: None });
+        let mut engine = Engine::new(elevator);
+        let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
+        let label = DiskLabel::in_memory(SchedulerKind::None, volume);
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
@@ -82,13 +83,8 @@ impl Faulty {
         let mut connections = Connections::new(label, exports, tenants, inbox, transport);
         connections.patience = patience;
         let thread = thread::spawn(move || {
-            let mut owner = Owner::new(
-                engine,
-                backend,
-                Ring::new(IoEngine::fastest())?,
-                MonotonicClock::start(),
-                waker,
-            )?;
+            let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());
+            let mut owner = Owner::new(engine, [(volume, backend)], ring, clock, waker)?;
             prepare(&mut owner);
             owner.run(&mut connections)?;
             connections.ended()

@@ -38,7 +38,7 @@ use std::sync::{Arc, mpsc};
 #[cfg(test)]
 use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, GroupId, Instant};
-use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
+use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner, VolumeId};
 use slotmap::SlotMap;
 
 use self::faults::Faults;
@@ -83,6 +83,8 @@ impl Tenant {
 pub(crate) struct DiskLabel {
     /// Its configuration, with all that may change as it is in force.
     pub(crate) config: DiskConfig,
+    /// The volume that is all of it.
+    pub(crate) volume: VolumeId,
     /// The devices that its file is on; none of another back end, and empty if unknown.
     pub(crate) devices: Option<BTreeSet<String>>,
     /// That other disks are on the same device, as a sentence.
@@ -92,11 +94,11 @@ pub(crate) struct DiskLabel {
 #[cfg(test)]
 impl DiskLabel {
     /// That of a disk in memory.
-    fn in_memory(scheduler: SchedulerKind) -> Self {
+    fn in_memory(scheduler: SchedulerKind, volume: VolumeId) -> Self {
         let keys = DiskKeys { polling: PollMode::Interrupt.into(), ..DiskKeys::default() };
         let (name, backend) = ("d".to_owned(), BackendConfig::Memory { size: 1 });
         let config = DiskConfig { name, keys, backend, scheduler: scheduler.into() };
-        Self { config, devices: None, shares: None }
+        Self { config, volume, devices: None, shares: None }
     }
 }
 

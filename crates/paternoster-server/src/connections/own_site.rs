@@ -10,7 +10,7 @@ use slotmap::SlotMap;
 use super::register::{Register, Registered};
 use super::stat::elevator_now;
 use super::{DiskOwner, Tenant};
-use crate::clients::{ClientId, HeldBack, Question, Site, TenantId};
+use crate::clients::{ClientId, Export, HeldBack, Question, Site, TenantId};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
@@ -21,9 +21,9 @@ pub(crate) struct OwnSite<'a> {
 }
 
 impl OwnSite<'_> {
-    /// The tenant of a client.
-    pub(crate) fn tenant_of(&mut self, client: ClientId) -> TenantId {
-        self.register.client(client).export.tenant
+    /// The export of a client.
+    pub(crate) fn export(&mut self, client: ClientId) -> &Export {
+        &self.register.client(client).export
     }
 
     /// The I/O context of a client, made at its first command.
@@ -70,19 +70,20 @@ impl Site for OwnSite<'_> {
         Token::Front(operation)
     }
 
-    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
+    fn submit(&mut self, client: ClientId, export: &Export, tag: u64, op: CommandOp) {
         let ioc = self.io_context(client);
-        self.owner.submit(Command { tag, ioc, op });
+        self.owner.submit(Command { tag, volume: export.volume, ioc, op });
     }
 
     /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each
     /// extent.
     fn extents(&mut self, question: Question) -> Option<io::Result<Vec<Extent>>> {
         let Question { client, offset, len, .. } = question;
-        let answer = self.owner.backend().extents(offset, len.into());
+        let &Export { volume, tenant, .. } = self.export(client);
+        let answer = self.owner.backend(volume).extents(offset, len.into());
         if let Ok(extents) = &answer {
             let looks = u32::try_from(extents.len()).expect("a look has few extents");
-            let group = self.tenants[self.tenant_of(client)].group;
+            let group = self.tenants[tenant].group;
             self.owner.administer(|elevator, now| elevator.charge(now, group, Work::Ops(looks)));
         }
         Some(answer)

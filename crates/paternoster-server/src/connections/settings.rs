@@ -20,7 +20,7 @@ impl Connections {
         let config = &self.label.config;
         SettingsInForce {
             disk: config.name.clone(),
-            settings: config.in_force(busy(owner)).into_iter().collect(),
+            settings: config.in_force(owner.depth()).into_iter().collect(),
             tunables: shown_tunables(owner.engine().elevator()),
             at_start: config.at_start().filter(|(_, value)| !value.is_null()).collect(),
         }
@@ -58,9 +58,9 @@ impl Connections {
         let config = &self.label.config;
         let kind = wanted.scheduler.kind();
         let switches = config.scheduler.kind() != kind;
-        let old = config.of_hybrid().chain(config.in_force(busy(owner)));
+        let old = config.of_hybrid().chain(config.in_force(owner.depth()));
         let old: BTreeMap<_, _> = old.collect();
-        for (name, to) in wanted.in_force(busy(owner)) {
+        for (name, to) in wanted.in_force(owner.depth()) {
             // What the file does not set comes with a new scheduler.
             if name != "hierarchy" || !switches || wanted.keys.hierarchy.is_some() {
                 note(name, old.get(name).cloned().unwrap_or_default(), to);
@@ -82,7 +82,7 @@ impl Connections {
     /// Applies all keys of `wanted` that may change.
     pub(super) fn apply_settings(&mut self, owner: &mut DiskOwner, wanted: &DiskConfig) {
         let kind = wanted.scheduler.kind();
-        let depth = Depth::in_force(kind, wanted.keys.depth, busy(owner));
+        let depth = Depth::in_force(kind, wanted.keys.depth, owner.depth());
         let set = wanted.tunables_to_set();
         owner.administer(|elevator, now| {
             let before = elevator.tunables_set().to_vec();
@@ -126,11 +126,6 @@ fn not_set_yet<'s, T: PartialEq>(before: &[T], set: &'s [T]) -> Vec<&'s T> {
         }
     }
     new
-}
-
-/// How many requests keep the back end busy.
-fn busy(owner: &DiskOwner) -> u32 {
-    owner.backend().capabilities().depth
 }
 
 /// Switches to another scheduler, which goes on with the accounts and the recording of the one

@@ -48,6 +48,8 @@ pub(super) struct ShuttingDown {
     /// When it stops, whatever the device still has.
     gives_up: Instant,
     stage: Stage,
+    /// Last flushes in flight.
+    flushes: usize,
     /// Why the shutdown failed.
     failure: Option<String>,
 }
@@ -56,9 +58,9 @@ pub(super) struct ShuttingDown {
 enum Stage {
     /// Replies are being sent.
     Draining,
-    /// The last flush is in flight.
+    /// The last flush of each volume is in flight.
     Flushing,
-    /// It has ended.
+    /// They have ended.
     Flushed,
 }
 
@@ -84,6 +86,7 @@ impl Connections {
             drained_by: Some(now + self.patience.drain),
             gives_up: now + self.patience.all,
             stage: Stage::Draining,
+            flushes: 0,
             failure: None,
         });
     }
@@ -108,21 +111,24 @@ impl Connections {
             if served && (drained || ending.drained_by.is_none()) {
                 ending.drained_by = None;
                 ending.stage = Stage::Flushing;
-                flush(owner);
+                ending.flushes = flush(owner);
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Takes the outcome of the last flush; returns that of any other command.
+    /// Takes the outcome of a last flush; returns that of any other command.
     pub(super) fn take_flush_outcome(&mut self, outcome: Outcome) -> Option<Outcome> {
         if outcome.tag != FLUSH_TAG {
             return Some(outcome);
         }
         if let Some(ending) = &mut self.shutting_down {
-            ending.stage = Stage::Flushed;
+            ending.flushes -= 1;
+            if ending.flushes == 0 {
+                ending.stage = Stage::Flushed;
+            }
             let failed = |errno| format!("the last flush failed: {errno}");
-            ending.failure = outcome.result.err().map(failed);
+            ending.failure = ending.failure.take().or(outcome.result.err().map(failed));
         }
         None
     }
@@ -135,13 +141,17 @@ impl Connections {
     }
 }
 
-/// Puts the last flush of the disk.
-pub(super) fn flush(owner: &mut DiskOwner) {
+/// Puts the last flush of each volume. Returns how many those are.
+pub(super) fn flush(owner: &mut DiskOwner) -> usize {
     let ioc = owner.administer(|elevator, now| {
         let root = elevator.groups().root();
         elevator.add_io_context(now, paternoster::IoPrio::default(), root)
     });
-    owner.submit(DiskCommand { tag: FLUSH_TAG, ioc, op: CommandOp::Flush });
+    let volumes: Vec<_> = owner.engine().volumes().collect();
+    for &volume in &volumes {
+        owner.submit(DiskCommand { tag: FLUSH_TAG, volume, ioc, op: CommandOp::Flush });
+    }
+    volumes.len()
 }
 
 /// Says what the device has not done, with one range of each kind of operation.
@@ -181,7 +191,8 @@ mod tests {
             for tag in 0..writes {
                 let data = Bytes::from_static(&[7; 512]);
                 let op = CommandOp::Write { offset: 4096 * (tag + 1), data, fua: false };
-                owner.submit(DiskCommand { tag, ioc, op });
+                let volume = owner.engine().volumes().next().expect("it has one");
+                owner.submit(DiskCommand { tag, volume, ioc, op });
             }
         });
         disk.end()

@@ -34,7 +34,8 @@ impl Connections {
         let accounts: Vec<Account> = accounts.collect();
         let owner = &*owner;
         let elevator = owner.engine().elevator();
-        let syncs = owner.engine().sync_stats();
+        let syncs = owner.engine().sync_stats(self.label.volume);
+        let backend = owner.backend(self.label.volume);
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
@@ -43,16 +44,16 @@ impl Connections {
             name: config.name.clone(),
             backend: config.backend.kind().to_owned(),
             engine: owner.io_engine().name().to_owned(),
-            size_bytes: owner.backend().capabilities().size,
+            size_bytes: backend.capabilities().size,
             elapsed_ns: at.since_start().as_nanos(),
             rotational: elevator.device().rotational,
-            cache: owner.backend().cache().map(|cache| CacheStat {
+            cache: backend.cache().map(|cache| CacheStat {
                 mode: cache.name().to_owned(),
                 because: cache.because.clone(),
-                block_bytes: owner.backend().capabilities().block,
+                block_bytes: backend.capabilities().block,
             }),
             devices: self.label.devices.clone(),
-            discard_granularity_bytes: owner.backend().capabilities().granules.map(Granules::bytes),
+            discard_granularity_bytes: backend.capabilities().granules.map(Granules::bytes),
             scheduler: elevator.scheduler().name().to_owned(),
             scheduler_auto: config.scheduler.is_auto(),
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
@@ -69,8 +70,8 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables: shown_tunables(elevator),
             internals: internals.numbers,
-            far: owner.backend().far().map(FarStat::of),
-            modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
+            far: backend.far().map(FarStat::of),
+            modelled: backend.modelled(at).map(|stats| ModelledStat {
                 model: stats.name.map(str::to_owned),
                 servers: stats.servers.map(|servers| servers.servers),
                 service_ns: stats.servers.map(|servers| servers.fixed.as_nanos()),
@@ -126,8 +127,9 @@ impl Connections {
     /// that cannot hold, a sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
-        let unbound = owner.backend().cache().filter(|cache| !cache.binds).map(announce::unbound);
-        let far = owner.backend().warnings(owner.now());
+        let backend = owner.backend(self.label.volume);
+        let unbound = backend.cache().filter(|cache| !cache.binds).map(announce::unbound);
+        let far = backend.warnings(owner.now());
         let shares = self.label.shares.clone();
         let mut warnings: Vec<_> = unbound.into_iter().chain(far).chain(shares).collect();
         warnings.extend(self.greatest_rate.warnings(elevator));
@@ -212,7 +214,7 @@ fn root_stat(elevator: &Elevator<Scheduler>, now: Instant) -> GroupStat {
 fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
     let elevator = owner.engine().elevator();
     let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
-    let busy = owner.backend().capabilities().depth;
+    let busy = owner.depth();
     let now = now.since_start().as_nanos();
     is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()
 }
@@ -233,7 +235,7 @@ mod tests {
     /// What `stat` says of syncs after one flush: how many succeeded, and whether one failed. The
     /// owner answers after the flush has ended, as the device is done with it before it asks.
     fn after_a_flush(sync: Result<u64, Errno>) -> (u64, bool) {
-        let disk = Faulty::serve(sync, Patience::default(), flush);
+        let disk = Faulty::serve(sync, Patience::default(), |owner| _ = flush(owner));
         let stat = disk.handle.stat(Detail::Groups).recv().expect("it answers");
         drop(disk.end());
         (stat.syncs, stat.sync_failed)

@@ -19,7 +19,7 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind,
 };
 use paternoster_disk::{
-    Backend as _, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
+    Backend, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
     Outcome, Owner, Ring, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
@@ -119,19 +119,22 @@ impl Disk {
             let tenant = tenants.insert(Tenant::new(path.to_owned(), root));
             (tenant, Pool::new(MEMORY, &notices))
         });
+        let backend: Box<dyn Backend> = Box::new(MemoryBackend::new(CLIENTS * SHARE));
+        let mut engine = Engine::new(elevator);
+        let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
+        let place = engine.place(volume);
         let export = |index: usize| {
             let (tenant, memory) = both[index % 2].clone();
             let (name, offset) = (format!("e{index}"), (index * SHARE) as u64);
-            Arc::new(Export { name, offset, io_prio: IoPrio::default(), tenant, memory })
+            let io_prio = IoPrio::default();
+            Arc::new(Export { name, volume, place, offset, io_prio, tenant, memory })
         };
         let exports: Vec<_> = (0..CLIENTS).map(export).collect();
-        let label = DiskLabel::in_memory(kind);
+        let label = DiskLabel::in_memory(kind, volume);
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
         let patience = Nanos::from_millis(60_000);
-        let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
-        let engine = Engine::new(elevator, &backend.capabilities());
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
         let transport = nbd(&waker, &mut threads, &notices, plugged, patience);
@@ -139,14 +142,8 @@ impl Disk {
         let mut checked = Checked(Connections::new(label, of_disk, tenants, inbox, transport));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
-            Owner::new(
-                engine,
-                backend,
-                Ring::new(IoEngine::fastest())?,
-                MonotonicClock::start(),
-                waker,
-            )?
-            .run(&mut checked)?;
+            let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());
+            Owner::new(engine, [(volume, backend)], ring, clock, waker)?.run(&mut checked)?;
             checked.0.ended()
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";

@@ -8,7 +8,7 @@ use paternoster_disk::{CommandOp, Extent, FrontToken, MonotonicClock, Ring};
 use super::post::Post;
 use super::thread::Token;
 use super::{NewCommand, Plugged, ToOwner, Work};
-use crate::clients::{ClientId, Question, Site};
+use crate::clients::{ClientId, Export, Question, Site};
 
 /// The way to the owner of one disk.
 #[derive(Debug)]
@@ -100,10 +100,11 @@ impl Site for FarSite<'_> {
         Token::Client(self.disk, operation)
     }
 
-    fn submit(&mut self, client: ClientId, tag: u64, op: CommandOp) {
+    fn submit(&mut self, client: ClientId, export: &Export, tag: u64, op: CommandOp) {
         let now = self.clock.now();
+        let limits = &self.way.rules.limits;
         // The owner knows the client's I/O context; a plug has bios of one alone.
-        if let Some(bio) = op.plug_bio(IocId::default(), &self.way.rules.limits) {
+        if let Some(bio) = op.plug_bio(IocId::default(), export.place, limits) {
             return self.way.plug(now, client, bio, NewCommand { tag, op });
         }
         self.way.flush(now, client, FlushReason::Explicit);

@@ -108,7 +108,7 @@ impl Hub {
             let thread = usize::try_from(submitter.0).expect("there are few threads");
             match message {
                 ToOwner::Work(client, work) => {
-                    rotation.add(site.tenant_of(client), (thread, client, work));
+                    rotation.add(site.export(client).tenant, (thread, client, work));
                 }
                 ToOwner::Gone(client) => {
                     threads[thread].clients -= 1;
@@ -167,7 +167,8 @@ impl Hub {
         self.commands += 1;
         let NewCommand { tag, op } = new;
         let id = self.in_flight.insert(FarCommand { thread, tag, client });
-        Command { tag: id.data().as_ffi(), ioc: site.io_context(client), op }
+        let volume = site.export(client).volume;
+        Command { tag: id.data().as_ffi(), volume, ioc: site.io_context(client), op }
     }
 
     /// Cancels commands that have come after the shutdown began. Returns the units of work.
@@ -205,7 +206,7 @@ impl Transport for Hub {
         let gone = self.take_messages(site);
         self.rotation.begin_round();
         while let Some((thread, client, work)) = self.rotation.next() {
-            let tenant = site.tenant_of(client);
+            let tenant = site.export(client).tenant;
             let units = self.put(site, thread, client, work);
             self.rotation.charge(tenant, units);
         }

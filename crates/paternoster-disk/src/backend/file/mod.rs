@@ -188,7 +188,7 @@ impl Backend for FileBackend {
                 self.allocate(ring, id, mode, (offset, len), Work::Zero { offset, len });
             }
             Transfer::Zero { offset, len, .. } => self.write_zeroes(ring, id, offset, len),
-            Transfer::Sync { range: SyncRange::Disk } => ring.sync(token, &self.file, None),
+            Transfer::Sync { range: SyncRange::Whole } => ring.sync(token, &self.file, None),
             Transfer::Sync { range: SyncRange::Bytes(range) } => {
                 ring.sync(token, &self.file, Some(range));
             }

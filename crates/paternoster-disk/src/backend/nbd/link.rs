@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 
 use super::dial::{Dialed, leave};
+use crate::engine::VolumeId;
 use crate::ring::{Buffers, Fd, MAX_BUFFERS, Ring};
 use crate::token::{BackendToken, Token};
 
@@ -59,8 +60,8 @@ impl Link {
         self.key
     }
 
-    fn token(&self, operation: u8) -> Token {
-        Token::Backend(BackendToken { key: self.key, operation })
+    fn token(&self, volume: VolumeId, operation: u8) -> Token {
+        Token::Backend(volume, BackendToken { key: self.key, operation })
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -94,13 +95,13 @@ impl Link {
     }
 
     /// Sends what there is, unless something is being sent.
-    pub(super) fn send(&mut self, ring: &mut Ring<Token>) {
+    pub(super) fn send(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
         if self.is_sending || self.outgoing.is_empty() {
             return;
         }
         let from: Buffers<Bytes> = self.outgoing.iter().take(MAX_BUFFERS).cloned().collect();
         self.is_sending = true;
-        ring.send(self.token(SENT), &self.socket, from);
+        ring.send(self.token(volume, SENT), &self.socket, from);
     }
 
     /// So many bytes have been sent.
@@ -119,10 +120,10 @@ impl Link {
     }
 
     /// Receives what comes next.
-    pub(super) fn receive(&mut self, ring: &mut Ring<Token>) {
+    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
         let mut input = std::mem::take(&mut self.input);
         input.reserve(self.transmission.wanted().max(RECEIVE_ROOM));
-        ring.receive(self.token(RECEIVED), &self.socket, input);
+        ring.receive(self.token(volume, RECEIVED), &self.socket, input);
     }
 
     pub(super) fn handle_received(&mut self, input: BytesMut) {

@@ -55,6 +55,7 @@ use paternoster::{Instant, Nanos};
 use paternoster_nbd::NbdError;
 use paternoster_nbd::client::{Answer, Reply};
 use rustix::io::Errno;
+use slotmap::Key as _;
 
 use self::dial::{Dialed, dial};
 use self::dialer::Dialer;
@@ -66,7 +67,7 @@ use self::queue::{Pending, Queue};
 use self::recover::Probe;
 use self::wire::{command, errno, in_parts};
 use super::{Backend, Capabilities, Extent, Notice, TransferDone};
-use crate::engine::{Transfer, TransferId, Transferred};
+use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
 use crate::ring::{Buffers, Completion, Ring};
 use crate::token::{BackendToken, Token};
 
@@ -109,6 +110,8 @@ const DIALED: u8 = 2;
 #[derive(Debug)]
 pub struct NbdBackend {
     options: NbdOptions,
+    /// Whose back end it is; of none before the owner begins.
+    volume: VolumeId,
     /// What the server was when the disk was opened.
     far: Far,
     dialer: Dialer,
@@ -184,6 +187,7 @@ impl NbdBackend {
         let mut backend = Self {
             doubt: Doubt::new(options.after_reconnect, far.flushes()),
             options,
+            volume: VolumeId::null(),
             far,
             dialer,
             links: (0..wanted).map(|_| None).collect(),
@@ -272,7 +276,8 @@ impl NbdBackend {
 
     fn send(&mut self, ring: &mut Ring<Token>) {
         self.ask_what_may_be();
-        self.links.iter_mut().flatten().for_each(|link| link.send(ring));
+        let volume = self.volume;
+        self.links.iter_mut().flatten().for_each(|link| link.send(ring, volume));
     }
 
     fn handle_received(
@@ -281,6 +286,7 @@ impl NbdBackend {
         index: usize,
         (result, input): (Result<u32, Errno>, BytesMut),
     ) {
+        let volume = self.volume;
         let Some(link) = &mut self.links[index] else { return };
         link.handle_received(input);
         match result {
@@ -293,7 +299,7 @@ impl NbdBackend {
             match link.take_reply() {
                 Ok(Some(reply)) => self.handle_reply(index, reply),
                 Ok(None) if link.has_left() => return self.close_left(),
-                Ok(None) => return link.receive(ring),
+                Ok(None) => return link.receive(ring, volume),
                 Err(error) => return self.lose(index, &Loss::Garbage(error)),
             }
         }
@@ -336,15 +342,16 @@ impl NbdBackend {
     }
 
     fn watch_links(&mut self, ring: &mut Ring<Token>) {
+        let volume = self.volume;
         for index in std::mem::take(&mut self.unwatched) {
             if let Some(link) = &mut self.links[index] {
-                link.receive(ring);
+                link.receive(ring, volume);
             }
         }
     }
 
     fn watch_dialer(&self, ring: &mut Ring<Token>) {
-        let token = Token::Backend(BackendToken { key: 0, operation: DIALED });
+        let token = Token::Backend(self.volume, BackendToken { key: 0, operation: DIALED });
         ring.poll_readable(token, self.dialer.fd());
     }
 }
@@ -362,7 +369,8 @@ impl Backend for NbdBackend {
         }
     }
 
-    fn begin(&mut self, ring: &mut Ring<Token>) {
+    fn begin(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
+        self.volume = volume;
         self.watch_dialer(ring);
         self.watch_links(ring);
     }
@@ -394,9 +402,10 @@ impl Backend for NbdBackend {
                 self.send(ring);
             }
             (SENT, Ok(bytes)) => {
+                let volume = self.volume;
                 if let Some(link) = &mut self.links[index] {
                     link.handle_sent(bytes as usize);
-                    link.send(ring);
+                    link.send(ring, volume);
                 }
             }
             (SENT, Err(errno)) => self.lose(index, &Loss::of(errno)),

@@ -145,13 +145,15 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use slotmap::Key as _;
 
     use super::*;
-    use crate::engine::{Parts, SyncRange};
+    use crate::engine::{Parts, SyncRange, VolumeId};
     use crate::ring::Buffers;
 
     fn pending(transfer: Transfer, is_again: bool) -> Pending {
-        Pending { losses: u32::from(is_again), ..Pending::new(TransferId::Sync, transfer) }
+        let id = TransferId::Sync(VolumeId::null());
+        Pending { losses: u32::from(is_again), ..Pending::new(id, transfer) }
     }
 
     fn write(bytes: Range<u64>, is_again: bool) -> Pending {
@@ -191,7 +193,7 @@ mod tests {
         queue.push(write(2..4, false));
         queue.push(read(9..12, false));
         queue.push(read(10..12, false));
-        let sync = pending(Transfer::Sync { range: SyncRange::Disk }, false);
+        let sync = pending(Transfer::Sync { range: SyncRange::Whole }, false);
         queue.push(sync);
         queue.put_back([write(0..10, true), write(3..5, true), read(0..1, true)].into_iter());
         assert_eq!(send(&mut queue, 0), [0..10, 10..12, 0..0], "and a sync covers no bytes");

@@ -201,7 +201,7 @@ impl NbdBackend {
             return;
         }
         let (syncs, others): (Vec<_>, Vec<_>) =
-            self.queue.drain().partition(|pending| pending.id == TransferId::Sync);
+            self.queue.drain().partition(|pending| matches!(pending.id, TransferId::Sync(_)));
         self.queue.put_back(others.into_iter());
         for pending in syncs {
             self.end(pending.id, Transferred::new(Err(Errno::IO), Buffers::new()));

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use paternoster::{Batch, FlushReason, HandOver, Instant, IocId, Plug, PlugLimits, PlugRules};
-use paternoster_disk::{Command, CommandOp};
+use paternoster_disk::{Command, CommandOp, VolumeId, VolumePlace};
 
 /// What a thread sends.
 pub(crate) enum Message {
@@ -15,6 +15,9 @@ pub(crate) enum Message {
 /// The threads. Connections 0 and 1 are of one, 2 and 3 of the other.
 pub(crate) struct Far {
     rules: PlugRules,
+    /// Whose commands they are.
+    volume: VolumeId,
+    place: VolumePlace,
     connections: Vec<Connection>,
     to_owner: [VecDeque<Message>; 2],
     /// Tags of commands that are done.
@@ -39,7 +42,11 @@ impl HandOver<()> for Left {
 }
 
 impl Far {
-    pub(crate) fn new(iocs: &[IocId], rules: PlugRules) -> Self {
+    pub(crate) fn new(
+        iocs: &[IocId],
+        rules: PlugRules,
+        (volume, place): (VolumeId, VolumePlace),
+    ) -> Self {
         let connection = |&ioc: &IocId| Connection {
             ioc,
             plug: Plug::new(PlugLimits::default(), Left::default()),
@@ -47,6 +54,8 @@ impl Far {
         };
         Self {
             rules,
+            volume,
+            place,
             connections: iocs.iter().map(connection).collect(),
             to_owner: Default::default(),
             answers: Default::default(),
@@ -56,8 +65,8 @@ impl Far {
     /// A connection puts a command: into its plug, or else behind what is in that.
     pub(crate) fn submit(&mut self, connection: usize, tag: u64, op: CommandOp) {
         let of = &mut self.connections[connection];
-        let command = Command { tag, ioc: of.ioc, op };
-        if let Some(bio) = command.op.plug_bio(of.ioc, &self.rules.limits) {
+        let command = Command { tag, volume: self.volume, ioc: of.ioc, op };
+        if let Some(bio) = command.op.plug_bio(of.ioc, self.place, &self.rules.limits) {
             let name = of.commands.len() as u64;
             of.commands.push(command);
             of.plug.submit(Instant::START, (), bio.with_user_data(name), &self.rules);

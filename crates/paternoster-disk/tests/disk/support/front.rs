@@ -5,15 +5,26 @@ use std::ops::ControlFlow;
 
 use paternoster::{AnyScheduler, Device, IocId, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Notice,
-    Outcome, Owner, Waker,
+    Backend, Command, CommandOp, Completion, Front, FrontToken, MonotonicClock, Notice, Outcome,
+    Owner, VolumeId, Waker,
 };
 use rustix::io::Errno;
 
-use super::{elevator_with, merges, new_ring};
+use super::{TestElevator, elevator_with, merges, new_ring, one_volume};
 
 /// An owner of the kind that is tested.
 pub(crate) type TestOwner = Owner<AnyScheduler<NoTrace>>;
+
+/// An owner of a disk of one volume, on a clock that starts now.
+pub(crate) fn owner_of(
+    elevator: TestElevator,
+    backend: Box<dyn Backend>,
+    waker: Waker,
+) -> (TestOwner, VolumeId) {
+    let (engine, volume) = one_volume(elevator, &backend.capabilities());
+    let (backends, clock) = ([(volume, backend)], MonotonicClock::start());
+    (Owner::new(engine, backends, new_ring(), clock, waker).expect("a ring"), volume)
+}
 
 /// What commands answered, in the order in which they were scripted: the bytes read, or an error.
 pub(crate) type Answers = Vec<Result<Vec<u8>, Errno>>;
@@ -25,6 +36,7 @@ const CONNECTIONS: usize = 8;
 
 /// Plays one phase after the other.
 struct Script<F> {
+    volume: VolumeId,
     connections: Vec<IocId>,
     phases: VecDeque<Vec<CommandOp>>,
     /// What each connection has still to submit in this phase, with the tag.
@@ -73,18 +85,24 @@ fn run<F: FnMut(&[Answers])>(
     phases: Vec<Vec<CommandOp>>,
     before: F,
 ) -> Script<F> {
-    let capabilities = backend.capabilities();
-    let device = Device::solid_state(capabilities.depth);
+    let device = Device::solid_state(backend.capabilities().depth);
     let (elevator, connections) = elevator_with(kind, device, CONNECTIONS / 2);
-    let engine = Engine::new(elevator, &capabilities);
-    let waker = Waker::new().expect("an event");
-    let clock = MonotonicClock::start();
-    let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
+    let (owner, volume) = owner_of(elevator, backend, Waker::new().expect("an event"));
     let waiting = vec![VecDeque::new(); CONNECTIONS];
     let phases = phases.into();
     let (answers, notices) = (Vec::new(), Vec::new());
-    let mut script =
-        Script { connections, phases, waiting, in_flight: 0, answers, merges: 0, notices, before };
+    let (in_flight, merges) = (0, 0);
+    let mut script = Script {
+        volume,
+        connections,
+        phases,
+        waiting,
+        in_flight,
+        answers,
+        merges,
+        notices,
+        before,
+    };
     owner.run(&mut script).expect("the ring works");
     script
 }
@@ -117,7 +135,8 @@ impl<F: FnMut(&[Answers])> Script<F> {
     fn submit_next(&mut self, owner: &mut TestOwner, connection: usize) {
         let Some((tag, op)) = self.waiting[connection].pop_front() else { return };
         self.in_flight += 1;
-        owner.submit(Command { tag, ioc: self.connections[connection], op });
+        let (volume, ioc) = (self.volume, self.connections[connection]);
+        owner.submit(Command { tag, volume, ioc, op });
     }
 }
 
@@ -147,7 +166,7 @@ impl<F: FnMut(&[Answers])> Front<AnyScheduler<NoTrace>> for Script<F> {
     fn woken(&mut self, _: &mut TestOwner) {}
 
     fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
-        self.notices.extend(owner.take_notices());
+        self.notices.extend(owner.take_notices().into_iter().map(|(_, notice)| notice));
         if self.in_flight > 0 {
             return ControlFlow::Continue(());
         }

@@ -13,13 +13,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
+use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Limits, Nanos, NoTrace, Op,
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
     Backend, Buffers, CacheChoice, Capabilities, Command, CommandOp, Engine, FileBackend,
-    FileOptions, IoEngine, Outcome, Ring, SyncRange, Transfer, TransferId, Transferred,
+    FileOptions, IoEngine, Outcome, Ring, SyncRange, Transfer, TransferId, Transferred, VolumeId,
 };
 use rustix::io::Errno;
 
@@ -65,6 +66,8 @@ impl ManualClock {
 /// An engine whose device is the test: it sees every transfer and says what becomes of it.
 pub(crate) struct Rig {
     pub(crate) engine: TestEngine,
+    /// Whose commands it submits.
+    pub(crate) volume: VolumeId,
     pub(crate) clock: ManualClock,
     /// Connections 0 and 1 are of one tenant, 2 and 3 of another.
     pub(crate) connections: Vec<IocId>,
@@ -72,6 +75,16 @@ pub(crate) struct Rig {
     pub(crate) in_device: Vec<(TransferId, Transfer)>,
     /// Syncs that have begun.
     pub(crate) syncs_begun: usize,
+}
+
+/// An engine of one volume whose device can do that.
+pub(crate) fn one_volume<S: Scheduler>(
+    elevator: Elevator<S>,
+    capabilities: &Capabilities,
+) -> (Engine<S>, VolumeId) {
+    let mut engine = Engine::new(elevator);
+    let volume = engine.add_volume(capabilities).expect("there is room");
+    (engine, volume)
 }
 
 /// An elevator with two tenants of two connections each.
@@ -131,9 +144,16 @@ impl Rig {
     /// The same on a device that can do that.
     pub(crate) fn of(kind: SchedulerKind, depth: u32, capabilities: &Capabilities) -> Self {
         let (elevator, connections) = elevator(kind, depth);
-        let engine = Engine::new(elevator, capabilities);
+        let (engine, volume) = one_volume(elevator, capabilities);
         let clock = ManualClock(Cell::new(Instant::START));
-        Self { engine, clock, connections, in_device: Vec::new(), syncs_begun: 0 }
+        Self { engine, volume, clock, connections, in_device: Vec::new(), syncs_begun: 0 }
+    }
+
+    /// The disk has a further volume, whose device can do that.
+    pub(crate) fn add_volume(&mut self, capabilities: &Capabilities) -> VolumeId {
+        let volume = self.engine.add_volume(capabilities).expect("there is room");
+        self.settle();
+        volume
     }
 
     /// The same, whose requests and discards are cut at so many sectors.
@@ -177,8 +197,19 @@ impl Rig {
 
     /// A connection puts a command.
     pub(crate) fn submit(&mut self, connection: usize, tag: u64, op: CommandOp) {
-        self.engine
-            .submit(self.clock.now(), Command { tag, ioc: self.connections[connection], op });
+        self.submit_to(self.volume, connection, tag, op);
+    }
+
+    /// A connection puts a command to that volume.
+    pub(crate) fn submit_to(
+        &mut self,
+        volume: VolumeId,
+        connection: usize,
+        tag: u64,
+        op: CommandOp,
+    ) {
+        let ioc = self.connections[connection];
+        self.engine.submit(self.clock.now(), Command { tag, volume, ioc, op });
         self.settle();
     }
 
@@ -186,6 +217,11 @@ impl Rig {
     pub(crate) fn finish(&mut self, id: TransferId, result: Result<u64, Errno>) {
         let index = self.in_device.iter().position(|(of, _)| *of == id).expect("it is in flight");
         self.finish_nth(index, result);
+    }
+
+    /// The sync that runs is done.
+    pub(crate) fn finish_sync(&mut self, result: Result<u64, Errno>) {
+        self.finish(TransferId::Sync(self.volume), result);
     }
 
     /// The transfer that began as the `index`th of those in the device is done.
@@ -261,7 +297,7 @@ impl Rig {
     pub(crate) fn step(&mut self) {
         let Self { engine, clock, in_device, syncs_begun, .. } = self;
         let mut start = |_, id, transfer| {
-            *syncs_begun += usize::from(id == TransferId::Sync);
+            *syncs_begun += usize::from(matches!(id, TransferId::Sync(_)));
             in_device.push((id, transfer));
         };
         while engine.step(|| clock.now(), &mut start).is_continue() {}
@@ -272,7 +308,7 @@ impl Rig {
 const BLOCKER: u64 = u64::MAX;
 
 /// A sync of the whole disk.
-pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Disk);
+pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Whole);
 
 /// What was read, in the buffers of those parts; the last may be short, or there may be none.
 pub(crate) fn in_parts(parts: &[u32], data: &[u8]) -> Buffers<BytesMut> {

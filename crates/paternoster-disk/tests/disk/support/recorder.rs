@@ -8,6 +8,8 @@
 //!   write C                            ├────…         may have reached the medium, or not
 //! ```
 //!
+//! Volumes lie on it one behind the other, and a sync is of one of them.
+//!
 //! What is written stays volatile until a sync of its range that began after the write ended has
 //! ended. A cut
 //! leaves of the volatile writes any subset, each wholly or not at all; two that overlap take
@@ -26,14 +28,18 @@ pub(crate) enum Honesty {
     Honest,
     /// A sync ends well and makes nothing durable.
     SyncsDoNothing,
-    /// The same of a sync that is not of the whole disk.
+    /// The same of a sync that is not of a whole volume.
     SyncsOfRangesDoNothing,
+    /// A sync of a volume makes another one durable.
+    SyncsOfOthers,
 }
 
 /// One transfer that changes the disk, or a sync.
 #[derive(Clone)]
 struct Record {
     id: TransferId,
+    /// What the device has of the volume.
+    volume: Range<usize>,
     began: u64,
     ended: Option<u64>,
     change: Change,
@@ -89,8 +95,14 @@ impl Recorder {
         !self.records.iter().any(|record| record.id == id && record.ended.is_none())
     }
 
-    pub(crate) fn begin(&mut self, tick: u64, id: TransferId, transfer: &Transfer) {
-        let index = |at: u64| usize::try_from(at).expect("inside the disk");
+    /// A transfer of the volume that lies there begins.
+    pub(crate) fn begin(
+        &mut self,
+        tick: u64,
+        volume: Range<usize>,
+        (id, transfer): &(TransferId, Transfer),
+    ) {
+        let index = |at: u64| volume.start + usize::try_from(at).expect("inside the volume");
         let change = match transfer {
             Transfer::Read { .. } | Transfer::Cache { .. } => Change::None,
             Transfer::Sync { range } => Change::Sync(range.clone()),
@@ -98,10 +110,15 @@ impl Recorder {
                 Change::Write { offset: index(*offset), bytes: from.concat() }
             }
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
-                Change::Zero { offset: index(*offset), len: index(*len) }
+                Change::Zero { offset: index(*offset), len: index(*offset + *len) - index(*offset) }
             }
         };
-        let record = Record { id, began: tick, ended: None, change, kept_from: None };
+        assert!(
+            change.range().end <= volume.end,
+            "{transfer:?} is of a volume that has {volume:?}"
+        );
+        let (id, ended, kept_from) = (*id, None, None);
+        let record = Record { id, volume, began: tick, ended, change, kept_from };
         self.records.push(record);
     }
 
@@ -109,13 +126,18 @@ impl Recorder {
         let in_flight = |record: &&mut Record| record.id == id && record.ended.is_none();
         let record = self.records.iter_mut().find(in_flight).expect("it is in flight");
         record.ended = Some(tick);
-        let began = record.began;
+        let (began, volume) = (record.began, record.volume.clone());
         let synced = match (&record.change, self.honesty) {
             (Change::Sync(_), Honesty::SyncsDoNothing)
             | (Change::Sync(SyncRange::Bytes(_)), Honesty::SyncsOfRangesDoNothing) => return,
-            (Change::Sync(SyncRange::Disk), _) => 0..self.size,
+            (Change::Sync(_), Honesty::SyncsOfOthers) => {
+                let next = if volume.end == self.size { 0 } else { volume.end };
+                next..next + volume.len()
+            }
+            (Change::Sync(SyncRange::Whole), _) => volume,
             (Change::Sync(SyncRange::Bytes(bytes)), _) => {
-                let index = |at: u64| usize::try_from(at).expect("inside the disk");
+                let index =
+                    |at: u64| volume.start + usize::try_from(at).expect("inside the volume");
                 index(bytes.start)..index(bytes.end)
             }
             _ => return,

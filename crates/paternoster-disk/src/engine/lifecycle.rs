@@ -1,0 +1,116 @@
+//! Volumes that come, grow and go while others are served.
+//!
+//! ```text
+//!   add ──▶ open ──close──▶ closing ──the last command is done──▶ idle ──▶ remove
+//!            │ grow          │ what is in the device is answered
+//!            ◀───────        │ all else fails with ESHUTDOWN
+//! ```
+//!
+//! A request of a closing volume that is with the scheduler stays there until it is dispatched, and
+//! ends then without the device. To take it out would change what the scheduler decides for others.
+
+use paternoster::scheduler::Scheduler;
+use paternoster::{Instant, RequestId, SectorCount};
+use rustix::io::Errno;
+
+use super::pieces::{InOrder, Of};
+use super::volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace};
+use super::{Engine, SyncStats};
+use crate::backend::Capabilities;
+
+impl<S: Scheduler> Engine<S> {
+    /// Takes a volume, whose back end can do that. The elevator makes no request that one of its
+    /// volumes does not take. The caller lets the engine take steps afterwards.
+    ///
+    /// # Panics
+    ///
+    /// Where a block has no power of two of bytes.
+    pub fn add_volume(&mut self, capabilities: &Capabilities) -> Result<VolumeId, NoVolume> {
+        let volume = self.pieces.volumes.add(capabilities)?;
+        let before = *self.elevator().limits();
+        let taken = capabilities.max_transfer.map(|bytes| bytes / SectorCount::SECTOR_BYTES);
+        let of = &self.pieces.volumes[volume];
+        let limits = before
+            .with_max_sectors(
+                taken.map_or(before.max_sectors, |most| most.clamp(1, before.max_sectors)),
+            )
+            .with_max_discard_sectors(of.limits(&before).max_discard_sectors)
+            .with_block_sectors(before.block_sectors.max(of.place.block));
+        if limits != before {
+            self.administer(|elevator| elevator.set_limits(limits));
+        }
+        Ok(volume)
+    }
+
+    /// Returns all volumes.
+    pub fn volumes(&self) -> impl Iterator<Item = VolumeId> {
+        self.pieces.volumes.iter().map(|(id, _)| id)
+    }
+
+    /// A volume has so many bytes from now on, as its back end has.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn grow_volume(&mut self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
+        self.pieces.volumes.grow(id, size)
+    }
+
+    /// Begins nothing of a volume any more: what is in the device is answered, and all else fails
+    /// with ESHUTDOWN. A sync that has not begun is carried out all the same: who waits for it gets
+    /// ESHUTDOWN, or EIO if it fails, as that is told only once. The caller lets the engine take
+    /// steps afterwards.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn close_volume(&mut self, id: VolumeId) {
+        self.pieces.volumes[id].is_closing = true;
+        self.pieces.cancel_syncs(Of::One(id));
+        self.end_waiting(Of::One(id), Vec::new());
+    }
+
+    /// Forgets a volume that is idle.
+    ///
+    /// # Panics
+    ///
+    /// Where it is not idle, or there is no such volume.
+    pub fn remove_volume(&mut self, id: VolumeId) {
+        self.pieces.volumes.remove(id);
+    }
+
+    /// Returns whether no command of the volume is in flight.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn is_volume_idle(&self, id: VolumeId) -> bool {
+        self.pieces.volumes[id].commands == 0
+    }
+
+    /// Returns where the volume lies for the elevator.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn place(&self, id: VolumeId) -> VolumePlace {
+        self.pieces.volumes[id].place
+    }
+
+    /// Returns the counts of a volume's syncs.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn sync_stats(&self, id: VolumeId) -> SyncStats {
+        self.pieces.volumes[id].syncs().stats()
+    }
+
+    /// Ends a request of a closing volume that has been dispatched.
+    pub(super) fn refuse(&mut self, now: Instant, rq: RequestId, order: InOrder) {
+        self.driver.complete(now, rq);
+        for piece in order {
+            self.end_piece(piece, Err(Errno::SHUTDOWN));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The back ends of a disk, one for each of its volumes.
+//!
+//! A round asks only those that may have something: a volume is *active* from when a transfer of it
+//! begins, or something happens to its back end, until it has nothing in flight and waits for no
+//! moment. So thousands of volumes that nobody uses cost a round nothing.
+
+use std::collections::VecDeque;
+
+use paternoster::Instant;
+use slotmap::SecondaryMap;
+
+use crate::backend::{Backend, Notice, TransferDone};
+use crate::engine::{Transfer, TransferId, VolumeId};
+use crate::ring::{Completion, Ring};
+use crate::token::{BackendToken, Token};
+
+/// A back end, and what is known of it.
+#[derive(Debug)]
+struct Held {
+    backend: Box<dyn Backend>,
+    /// Transfers that it works on.
+    in_flight: u32,
+    is_active: bool,
+    /// Whether it has yet to hear that all has been started.
+    is_unsent: bool,
+}
+
+/// The back ends of a disk.
+#[derive(Debug, Default)]
+pub(super) struct Backends {
+    all: SecondaryMap<VolumeId, Held>,
+    /// Those that are active; the next to be asked comes first.
+    active: VecDeque<VolumeId>,
+    /// Those that have yet to hear that all has been started.
+    unsent: Vec<VolumeId>,
+    /// What has happened to them.
+    notices: Vec<(VolumeId, Notice)>,
+}
+
+impl Backends {
+    pub(super) fn add(&mut self, volume: VolumeId, backend: Box<dyn Backend>) {
+        let held = Held { backend, in_flight: 0, is_active: false, is_unsent: false };
+        let before = self.all.insert(volume, held);
+        assert!(before.is_none(), "a volume has one back end");
+    }
+
+    /// Returns the back end of a volume, to read its state.
+    pub(super) fn get(&self, volume: VolumeId) -> &dyn Backend {
+        &*self.all[volume].backend
+    }
+
+    /// Returns how many requests in flight keep the device busy, as the one says that says most.
+    pub(super) fn depth(&self) -> u32 {
+        self.all.values().map(|held| held.backend.capabilities().depth).max().unwrap_or(1)
+    }
+
+    /// Returns whether the device of any volume is made of servers.
+    pub(super) fn have_servers(&self) -> bool {
+        self.all.values().any(|held| held.backend.servers_time().is_some())
+    }
+
+    /// Returns whether transfers of any volume take time.
+    pub(super) fn take_time(&self) -> bool {
+        self.all.values().any(|held| held.backend.takes_time())
+    }
+
+    /// The owner begins.
+    pub(super) fn begin(&mut self, ring: &mut Ring<Token>) {
+        for (volume, held) in &mut self.all {
+            held.backend.begin(ring, volume);
+        }
+        self.activate_all();
+    }
+
+    /// The end has begun.
+    pub(super) fn begin_end(&mut self, now: Instant) {
+        self.all.values_mut().for_each(|held| held.backend.begin_end(now));
+        self.activate_all();
+    }
+
+    /// Begins a transfer.
+    pub(super) fn start(
+        &mut self,
+        ring: &mut Ring<Token>,
+        now: Instant,
+        id: TransferId,
+        transfer: Transfer,
+    ) {
+        let held = self.activate(id.volume());
+        held.in_flight += 1;
+        held.backend.start(ring, now, id, transfer);
+    }
+
+    /// All that begins now has been started.
+    pub(super) fn all_started(&mut self, ring: &mut Ring<Token>) {
+        for volume in self.unsent.drain(..) {
+            if let Some(held) = self.all.get_mut(volume) {
+                held.is_unsent = false;
+                held.backend.all_started(ring);
+            }
+        }
+    }
+
+    /// An operation on the ring that is no single transfer's has completed.
+    pub(super) fn ring_event(
+        &mut self,
+        ring: &mut Ring<Token>,
+        now: Instant,
+        volume: VolumeId,
+        completion: Completion<BackendToken>,
+    ) {
+        self.activate(volume).backend.ring_event(ring, now, completion);
+    }
+
+    /// A transfer's operation on the ring has completed: the transfer, if it is done by that.
+    pub(super) fn ring_completed(
+        &mut self,
+        ring: &mut Ring<Token>,
+        completion: Completion<TransferId>,
+    ) -> Option<TransferDone> {
+        let held = self.activate(completion.token.volume());
+        let done = held.backend.ring_completed(ring, completion)?;
+        held.in_flight -= 1;
+        Some(done)
+    }
+
+    /// Returns how many back ends a round asks.
+    pub(super) fn active(&self) -> usize {
+        self.active.len()
+    }
+
+    /// A transfer of the back end whose turn it is that is done by `now` without the ring.
+    pub(super) fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
+        let held = &mut self.all[*self.active.front()?];
+        let done = held.backend.take_done(now)?;
+        held.in_flight -= 1;
+        Some(done)
+    }
+
+    /// Ends the turn of the back end whose turn it is.
+    pub(super) fn next(&mut self) {
+        let Some(volume) = self.active.pop_front() else { return };
+        let held = &mut self.all[volume];
+        let notices = held.backend.take_notices();
+        self.notices.extend(notices.into_iter().map(|notice| (volume, notice)));
+        held.is_active = held.in_flight > 0 || held.backend.poll_timeout().is_some();
+        if held.is_active {
+            self.active.push_back(volume);
+        }
+        // What was due may have led to something that it has to send.
+        self.has_to_send(volume);
+    }
+
+    /// When a back end will have something.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.active.iter().filter_map(|&volume| self.all[volume].backend.poll_timeout()).min()
+    }
+
+    /// What has happened to back ends since the last call that their operator should know.
+    pub(super) fn take_notices(&mut self) -> Vec<(VolumeId, Notice)> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Something happens to a back end: a round asks it.
+    fn activate(&mut self, volume: VolumeId) -> &mut Held {
+        let held = &mut self.all[volume];
+        if !held.is_active {
+            held.is_active = true;
+            self.active.push_back(volume);
+        }
+        self.has_to_send(volume)
+    }
+
+    /// A back end is told when all has been started.
+    fn has_to_send(&mut self, volume: VolumeId) -> &mut Held {
+        let held = &mut self.all[volume];
+        if !held.is_unsent {
+            held.is_unsent = true;
+            self.unsent.push(volume);
+        }
+        held
+    }
+
+    fn activate_all(&mut self) {
+        let volumes: Vec<_> = self.all.keys().collect();
+        for volume in volumes {
+            self.activate(volume);
+        }
+    }
+}
