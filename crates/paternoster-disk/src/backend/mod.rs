@@ -116,8 +116,8 @@ pub trait Backend: Send + Debug {
         unreachable!("a back end that starts nothing on the ring hears of nothing")
     }
 
-    /// The owner begins, to which this is the back end of that volume: operations on the ring that
-    /// wait for something from outside may begin.
+    /// The owner begins: operations on the ring that wait for something from outside may begin.
+    /// `volume` is what this is the back end of, and names it in its tokens.
     fn begin(&mut self, _ring: &mut Ring<Token>, _volume: VolumeId) {}
 
     /// All that begins now has been started: it is told so after a transfer began, an operation on

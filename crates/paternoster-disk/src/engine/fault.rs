@@ -58,6 +58,8 @@ pub struct Fault {
     pub op: DiskOp,
     /// Why.
     pub errno: Errno,
+    /// Whether nothing of the volume is durable from now on: a sync has failed.
+    pub poisons: bool,
     /// Where; none of a sync.
     pub piece: Option<FaultyPiece>,
 }
@@ -83,7 +85,7 @@ impl Faults {
         let is_refusal = fault.errno == Errno::SHUTDOWN;
         let kind = |fault: &Fault| (fault.volume, fault.op, fault.errno);
         let same = |known: &Fault| kind(known) == kind(&fault);
-        if !is_refusal && !self.0.iter().any(same) {
+        if fault.poisons || !is_refusal && !self.0.iter().any(same) {
             self.0.push(fault);
         }
     }

@@ -7,20 +7,23 @@
 //! ```
 //!
 //! A request of a closing volume that is with the scheduler stays there until it is dispatched, and
-//! ends then without the device. To take it out would change what the scheduler decides for others.
+//! ends then without the device: schedulers have no way to give up one request. So a volume whose
+//! group is capped, or waits for others, takes as long to become idle; and to the scheduler such a
+//! request is one that the device was very fast with, which may mislead what it learns.
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{Instant, RequestId, SectorCount};
 use rustix::io::Errno;
 
-use super::pieces::{InOrder, Of};
+use super::pieces::{InOrder, Scope};
 use super::volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace};
 use super::{Engine, SyncStats};
 use crate::backend::Capabilities;
 
 impl<S: Scheduler> Engine<S> {
     /// Takes a volume, whose back end can do that. The elevator makes no request that one of its
-    /// volumes does not take. The caller lets the engine take steps afterwards.
+    /// volumes does not take, also when that volume has gone. The caller lets the engine take steps
+    /// afterwards.
     ///
     /// # Panics
     ///
@@ -34,7 +37,9 @@ impl<S: Scheduler> Engine<S> {
             .with_max_sectors(
                 taken.map_or(before.max_sectors, |most| most.clamp(1, before.max_sectors)),
             )
-            .with_max_discard_sectors(of.limits(&before).max_discard_sectors)
+            .with_max_discard_sectors(
+                before.max_discard_sectors.max(of.limits(&before).max_discard_sectors),
+            )
             .with_block_sectors(before.block_sectors.max(of.place.block));
         if limits != before {
             self.administer(|elevator| elevator.set_limits(limits));
@@ -42,9 +47,10 @@ impl<S: Scheduler> Engine<S> {
         Ok(volume)
     }
 
-    /// Returns all volumes.
-    pub fn volumes(&self) -> impl Iterator<Item = VolumeId> {
-        self.pieces.volumes.iter().map(|(id, _)| id)
+    /// Returns the volumes that are not closing.
+    pub fn open_volumes(&self) -> impl Iterator<Item = VolumeId> {
+        let open = self.pieces.volumes.iter().filter(|(_, volume)| !volume.is_closing);
+        open.map(|(id, _)| id)
     }
 
     /// A volume has so many bytes from now on, as its back end has.
@@ -66,8 +72,8 @@ impl<S: Scheduler> Engine<S> {
     /// Where there is no such volume.
     pub fn close_volume(&mut self, id: VolumeId) {
         self.pieces.volumes[id].is_closing = true;
-        self.pieces.cancel_syncs(Of::One(id));
-        self.end_waiting(Of::One(id), Vec::new());
+        self.pieces.cancel_syncs(Scope::One(id));
+        self.end_waiting(Scope::One(id), Vec::new());
     }
 
     /// Forgets a volume that is idle.

@@ -53,7 +53,7 @@ use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId, SectorCount};
 use rustix::io::Errno;
 
-use self::pieces::{CommandId, InOrder, Left, Of, Piece, PieceId, Pieces, piece_id};
+use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, Scope, piece_id};
 use self::sync::{RunningSync, SyncEnd};
 use crate::ring::{Buffers, MAX_BUFFERS};
 
@@ -183,14 +183,15 @@ impl<S: Scheduler> Engine<S> {
             TransferId::Request(_, rq) => self.request_done(now, rq, transferred),
             TransferId::Sync(volume) => {
                 self.charge_sync(now, volume);
-                if let Err(errno) = transferred.result {
-                    self.pieces.faults.add(Fault { volume, op: DiskOp::Sync, errno, piece: None });
-                }
                 let ended = match transferred.result {
                     Ok(_) => SyncEnd::Durable,
                     Err(_) if transferred.is_uncertain => SyncEnd::NotAsked,
                     Err(_) => SyncEnd::Failed,
                 };
+                if let Err(errno) = transferred.result {
+                    let (op, poisons) = (DiskOp::Sync, ended == SyncEnd::Failed);
+                    self.pieces.faults.add(Fault { volume, op, errno, poisons, piece: None });
+                }
                 for command in self.pieces.volumes.end_sync(volume, ended) {
                     self.end_durable(command, ended);
                 }
@@ -234,23 +235,23 @@ impl<S: Scheduler> Engine<S> {
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self, now: Instant) {
         let queued = self.driver.cancel_queued(now).into_iter().map(piece_id).collect();
-        self.end_waiting(Of::All, queued);
+        self.end_waiting(Scope::All, queued);
     }
 
     /// Cancels every sync that has not begun. It is carried out all the same: a flush or FUA
     /// command that waits for it then fails with ESHUTDOWN, or with EIO if the sync fails, as that
     /// is told only once. A transfer in the device that is given up fails with ESHUTDOWN too.
     pub fn cancel_syncs(&mut self) {
-        self.pieces.cancel_syncs(Of::All);
+        self.pieces.cancel_syncs(Scope::All);
     }
 
     /// Fails with ESHUTDOWN what of those volumes waits before the scheduler, and those pieces.
-    fn end_waiting(&mut self, of: Of, queued: Vec<PieceId>) {
+    fn end_waiting(&mut self, of: Scope, queued: Vec<PieceId>) {
         self.pieces.give_up_uncut(of, Errno::SHUTDOWN);
         let mut all = self.pieces.waiting(of);
         all.extend(queued);
         let bios = self.to_submit.iter().map(|bio| piece_id(bio.user_data));
-        all.extend(bios.filter(|&piece| of.is(self.pieces.piece(piece).volume)));
+        all.extend(bios.filter(|&piece| of.includes(self.pieces.piece(piece).volume)));
         for piece in all {
             self.end_piece(piece, Err(Errno::SHUTDOWN));
         }

@@ -18,7 +18,7 @@
 //! blocks, pieces are cut where blocks end, and what is no whole blocks never merges.
 //!
 //! Bytes are those of the command's volume. So are its sectors until a bio is made for the
-//! scheduler: then those of all volumes before it are added.
+//! scheduler: then the first sector of the volume's slot is added.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -146,6 +146,8 @@ pub(super) struct Pieces {
     pub(super) volumes: Volumes,
     commands: SlotMap<CommandId, Running>,
     pub(super) pieces: SlotMap<PieceId, Piece>,
+    /// Volumes whose pieces are counted on each block.
+    pub(super) counted: Vec<VolumeId>,
     /// What went wrong and was not taken yet.
     pub(super) faults: Faults,
 }
@@ -161,6 +163,7 @@ impl Pieces {
             volumes: Volumes::new(),
             commands: SlotMap::default(),
             pieces: SlotMap::default(),
+            counted: Vec::new(),
             faults: Faults::default(),
         }
     }
@@ -220,7 +223,7 @@ impl Pieces {
         limits: &Limits,
         bios: &mut VecDeque<Bio>,
     ) {
-        let Self { volumes, commands, pieces, .. } = self;
+        let Self { volumes, commands, pieces, counted, .. } = self;
         let running = &mut commands[id];
         let volume = &mut volumes[running.volume];
         let limits = volume.limits(limits);
@@ -231,7 +234,7 @@ impl Pieces {
             if matches!(uncut.whole.kind, Kind::Read) {
                 running.read.push(BytesMut::new());
             }
-            bios.extend(volume.arrive(pieces, piece, bio));
+            bios.extend(volume.arrive(pieces, piece, bio, counted));
             let Some(left) = left else { return };
             (uncut.left, uncut.number) = (left, uncut.number + 1);
             if running.pieces_left == PIECES_AT_ONCE {
@@ -248,8 +251,8 @@ impl Pieces {
     }
 
     /// Gives up what has not been cut of commands, with that error. Each still has pieces.
-    pub(super) fn give_up_uncut(&mut self, of: Of, errno: Errno) {
-        for running in self.commands.values_mut().filter(|running| of.is(running.volume)) {
+    pub(super) fn give_up_uncut(&mut self, of: Scope, errno: Errno) {
+        for running in self.commands.values_mut().filter(|running| of.includes(running.volume)) {
             if let Some(uncut) = running.uncut.take() {
                 running.fail(uncut.number, errno);
             }
@@ -257,9 +260,10 @@ impl Pieces {
     }
 
     /// Cancels the syncs of commands but those that wait for one that runs.
-    pub(super) fn cancel_syncs(&mut self, of: Of) {
+    pub(super) fn cancel_syncs(&mut self, of: Scope) {
         let Self { volumes, commands, .. } = self;
-        for (id, command) in commands.iter_mut().filter(|(_, command)| of.is(command.volume)) {
+        for (id, command) in commands.iter_mut().filter(|(_, command)| of.includes(command.volume))
+        {
             let running = volumes[command.volume].syncs().running();
             command.is_cancelled = running.is_none_or(|sync| !sync.waiters.contains(&id));
         }
@@ -355,13 +359,20 @@ impl Pieces {
     ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
         self.volumes[piece.volume].leave(id, &piece, bios);
+        if self.pieces.is_empty() {
+            // Until a block has to be held, to count would be for nothing.
+            for volume in self.counted.drain(..) {
+                self.volumes.stop_counting(volume);
+            }
+        }
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
             (Err(error), kind) => {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
                 let (op, place) = ((&kind).into(), Some(FaultyPiece { tag, offset, len }));
-                self.faults.add(Fault { volume: piece.volume, op, errno: error, piece: place });
+                let (volume, errno, poisons) = (piece.volume, error, false);
+                self.faults.add(Fault { volume, op, errno, poisons, piece: place });
                 command.fail(piece.number, error);
                 // Nobody wants the rest of what has failed.
                 command.uncut = None;
@@ -409,7 +420,7 @@ impl Volume {
     /// Makes the piece of `whole` that lies in `bio`'s sectors: it, and its bio for the scheduler.
     /// Zeroes that are no whole blocks are written.
     fn cut_off(
-        &mut self,
+        &self,
         pieces: &mut SlotMap<PieceId, Piece>,
         whole: &Piece,
         number: u32,
@@ -419,7 +430,6 @@ impl Volume {
         let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
         let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
         let from = usize::try_from(offset - whole.offset).expect("inside the command");
-        self.pieces += 1;
         let is_whole = self.blocks.are_whole(&(offset..end));
         let kind = match &whole.kind {
             Kind::Zero { .. } if !is_whole => Kind::zeroes(len as usize),
@@ -445,13 +455,13 @@ impl Volume {
 
 /// Of which volumes commands are meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
+pub(super) enum Scope {
     All,
     One(VolumeId),
 }
 
-impl Of {
-    pub(super) fn is(self, volume: VolumeId) -> bool {
+impl Scope {
+    pub(super) fn includes(self, volume: VolumeId) -> bool {
         match self {
             Self::All => true,
             Self::One(one) => one == volume,

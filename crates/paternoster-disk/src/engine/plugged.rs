@@ -5,12 +5,12 @@
 //!      └──────────────────── with the batch ────▲
 //! ```
 //!
-//! Limits on a bio's length are the engine's from its beginning on, so what is one bio for the
-//! front is one piece here.
+//! What is one bio for the front is one piece here, unless a volume has come meanwhile that takes
+//! less in one request: then it is cut anew.
 
 use bytes::Bytes;
 use paternoster::scheduler::Scheduler;
-use paternoster::{Batch, Bio, Instant, IocId, Limits, SectorCount};
+use paternoster::{Batch, Bio, Chain, Instant, IocId, Limits, SectorCount};
 
 use super::kind::Kind;
 use super::volumes::{Volume, VolumePlace};
@@ -43,10 +43,12 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// Where a bio has no command, or two have the same.
     pub fn submit_batch(&mut self, now: Instant, mut batch: Batch, commands: Vec<Command>) {
-        let volumes = &self.pieces.volumes;
+        let (volumes, limits) = (&self.pieces.volumes, self.driver.elevator().limits());
         let takes =
             |command: &Command| volumes.open(command.volume).is_some_and(Volume::takes_bios);
-        if !commands.iter().all(takes) {
+        let mut bios = batch.chains.iter().flat_map(Chain::bios);
+        let are_short = bios.all(|bio| limits.split(*bio).1.is_none());
+        if !are_short || !commands.iter().all(takes) {
             // Some of them may have to wait: each is cut anew, and merges in the elevator.
             for command in commands {
                 self.submit(now, command);

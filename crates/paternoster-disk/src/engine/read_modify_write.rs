@@ -22,9 +22,9 @@ use smallvec::SmallVec;
 use super::blocks::Blocks;
 use super::command::Transfer;
 use super::kind::Kind;
-use super::pieces::{InOrder, Of, Piece, PieceId, Pieces, one_part};
+use super::pieces::{InOrder, Piece, PieceId, Pieces, Scope, one_part};
 use super::touching::Touching;
-use super::volumes::Volume;
+use super::volumes::{Volume, VolumeId};
 
 impl Piece {
     /// Returns whether it is a read-modify-write: what is around it in its blocks is read first.
@@ -34,12 +34,14 @@ impl Piece {
 }
 
 impl Volume {
-    /// A piece arrives at its blocks. Returns its bio, unless it has to wait for one of them.
+    /// A piece arrives at its blocks. Returns its bio, unless it has to wait for one of them. The
+    /// first that has to hold a block has all pieces of the volume counted, which `counted` notes.
     pub(super) fn arrive(
         &mut self,
         pieces: &SlotMap<PieceId, Piece>,
         id: PieceId,
         bio: Bio,
+        counted: &mut Vec<VolumeId>,
     ) -> Option<Bio> {
         let Self { blocks, holds, touching, .. } = self;
         let piece = &pieces[id];
@@ -50,6 +52,7 @@ impl Volume {
                 pieces.iter().filter(|&(other, of)| other != id && of.volume == piece.volume);
             others.for_each(|(_, other)| by_others.add(other.touches(*blocks)));
             *touching = Some(by_others);
+            counted.push(piece.volume);
         }
         let Some(by_others) = touching else { return Some(bio) };
         let touches = piece.touches(*blocks);
@@ -65,16 +68,10 @@ impl Volume {
 
     /// A piece is done, or given up while it waits. `bios` takes those that waited for its blocks
     /// and need not any more.
-    ///
-    /// Without pieces the blocks that they touch are not counted: until a block has to be held,
-    /// that would be for nothing.
     pub(super) fn leave(&mut self, id: PieceId, piece: &Piece, bios: &mut VecDeque<Bio>) {
         let touches = piece.touches(self.blocks);
         self.holds.leave(id, touches.clone(), |bio| bios.push_back(bio));
-        self.pieces -= 1;
-        if self.pieces == 0 {
-            self.touching = None;
-        } else if let Some(touching) = &mut self.touching {
+        if let Some(touching) = &mut self.touching {
             touching.remove(touches);
         }
     }
@@ -82,8 +79,8 @@ impl Volume {
 
 impl Pieces {
     /// The pieces that wait for a block.
-    pub(super) fn waiting(&self, of: Of) -> Vec<PieceId> {
-        let volumes = self.volumes.iter().filter(|&(id, _)| of.is(id));
+    pub(super) fn waiting(&self, of: Scope) -> Vec<PieceId> {
+        let volumes = self.volumes.iter().filter(|&(id, _)| of.includes(id));
         volumes.flat_map(|(_, volume)| volume.holds.all_waiting()).collect()
     }
 
@@ -175,7 +172,33 @@ mod tests {
             let (command, _) = pieces.end_piece(id, Ok(BytesMut::new()), &mut bios);
             pieces.end_command(command, None);
         }
-        assert!(pieces.volumes[volume].touching.is_none());
+        assert!(pieces.volumes[volume].touching.is_none() && pieces.counted.is_empty());
         assert!(pieces.volumes[volume].takes_bios());
+    }
+
+    /// Else each command of who writes parts of blocks one at a time would look at all pieces of
+    /// its neighbours.
+    #[test]
+    fn pieces_of_a_volume_are_counted_once_while_others_have_some() {
+        let mut pieces = Pieces::new();
+        let blocks = Capabilities { block: 4096, ..Capabilities::new(1 << 20, 1) };
+        let [other, volume] = [(); 2].map(|()| pieces.volumes.add(&blocks).expect("there is room"));
+        let mut bios = VecDeque::new();
+        let mut put = |pieces: &mut Pieces, volume| {
+            let op = CommandOp::Write { offset: 1, data: Bytes::from_static(&[7]), fua: false };
+            let (command, uncut) =
+                pieces.add(Command { tag: 0, volume, ioc: IocId::default(), op });
+            pieces.cut(command, uncut.expect("a byte"), &Limits::default(), &mut bios);
+            pieces.pieces.keys().last().expect("a piece")
+        };
+        let neighbour = put(&mut pieces, other);
+        for _ in 0..3 {
+            let piece = put(&mut pieces, volume);
+            assert_eq!(pieces.counted, [other, volume]);
+            let (command, _) = pieces.end_piece(piece, Ok(BytesMut::new()), &mut VecDeque::new());
+            pieces.end_command(command, None);
+        }
+        pieces.end_piece(neighbour, Ok(BytesMut::new()), &mut VecDeque::new());
+        assert!(pieces.counted.is_empty());
     }
 }

@@ -20,6 +20,7 @@ use std::ops::{Index, IndexMut, Range};
 use paternoster::{Bio, Instant, Limits, Sector, SectorCount};
 use slotmap::{SlotMap, new_key_type};
 
+use super::MAX_DISCARD;
 use super::blocks::Blocks;
 use super::command::CommandOp;
 use super::holds::Holds;
@@ -77,7 +78,19 @@ pub enum NoGrowth {
     Busy,
 }
 
-/// Where commands of a volume lie for the elevator: all that who cuts them must know of it.
+impl fmt::Display for NoGrowth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(bytes) => NoVolume::TooLarge(*bytes).fmt(f),
+            Self::Smaller(bytes) => write!(f, "it has {bytes} bytes, and cannot become smaller"),
+            Self::Busy => f.write_str("its last block is short and in use: it can grow when idle"),
+        }
+    }
+}
+
+impl std::error::Error for NoGrowth {}
+
+/// Where a volume lies in the elevator's sectors, for those who make bios of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumePlace {
     /// The sector of the elevator that is its first.
@@ -109,14 +122,12 @@ pub(super) struct Volume {
     /// Whether zeroing a range without writing it is possible.
     pub(super) fast_zero: bool,
     pub(super) holds: Holds,
-    /// How many pieces touch each block; none as long as no block had to be held since there was
-    /// no piece.
+    /// How many pieces touch each block; none as long as no block had to be held since no volume
+    /// had a piece.
     pub(super) touching: Option<Touching>,
     syncs: Syncs<CommandId>,
     /// Commands in flight.
     pub(super) commands: u32,
-    /// Pieces in flight.
-    pub(super) pieces: u32,
     /// Whether nothing of it is begun any more.
     pub(super) is_closing: bool,
 }
@@ -156,7 +167,6 @@ impl Volumes {
             touching: None,
             syncs: Syncs::new(),
             commands: 0,
-            pieces: 0,
             is_closing: false,
         }))
     }
@@ -191,6 +201,13 @@ impl Volumes {
     /// The volume, unless it is gone or going.
     pub(super) fn open(&self, id: VolumeId) -> Option<&Volume> {
         self.all.get(id).filter(|volume| !volume.is_closing)
+    }
+
+    /// Counts the pieces of a volume on its blocks no more; it may be gone.
+    pub(super) fn stop_counting(&mut self, id: VolumeId) {
+        if let Some(volume) = self.all.get_mut(id) {
+            volume.touching = None;
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (VolumeId, &Volume)> {
@@ -251,10 +268,11 @@ impl Volume {
     /// The limits on its bios, where those are the elevator's: a discard is of whole granules.
     pub(super) fn limits(&self, of_elevator: &Limits) -> Limits {
         let limits = self.place.limits(of_elevator);
-        let Some(granules) = self.granules else { return limits };
+        // The elevator takes what a volume with larger granules has.
         let most = limits.max_discard_sectors.saturating_mul(SectorCount::SECTOR_BYTES);
-        let discard = granules.most_within(most);
-        limits.with_max_discard_sectors(discard.div_ceil(SectorCount::SECTOR_BYTES))
+        let most = most.min(MAX_DISCARD);
+        let most = self.granules.map_or(most, |granules| granules.most_within(most));
+        limits.with_max_discard_sectors(most.div_ceil(SectorCount::SECTOR_BYTES))
     }
 
     /// Its syncs, for looking only.

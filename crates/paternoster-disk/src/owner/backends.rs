@@ -44,12 +44,16 @@ impl Backends {
         assert!(before.is_none(), "a volume has one back end");
     }
 
+    pub(super) fn has(&self, volume: VolumeId) -> bool {
+        self.all.contains_key(volume)
+    }
+
     /// Returns the back end of a volume, to read its state.
     pub(super) fn get(&self, volume: VolumeId) -> &dyn Backend {
         &*self.all[volume].backend
     }
 
-    /// Returns how many requests in flight keep the device busy, as the one says that says most.
+    /// Returns how many requests in flight keep the device busy: the most that a back end says.
     pub(super) fn depth(&self) -> u32 {
         self.all.values().map(|held| held.backend.capabilities().depth).max().unwrap_or(1)
     }

@@ -108,8 +108,8 @@ impl<S: Scheduler> Owner<S> {
     ///
     /// # Panics
     ///
-    /// Where a volume has several back ends. Where the elevator was made at a moment that the clock
-    /// has yet to come to: the elevator would take all inputs until then for simultaneous.
+    /// Where a volume has no back end, or several. Where the elevator was made at a moment that the
+    /// clock has yet to come to: the elevator would take all inputs until then for simultaneous.
     pub fn new(
         engine: Engine<S>,
         of_volumes: impl IntoIterator<Item = (VolumeId, Box<dyn Backend>)>,
@@ -122,6 +122,7 @@ impl<S: Scheduler> Owner<S> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let mut backends = Backends::default();
         of_volumes.into_iter().for_each(|(volume, backend)| backends.add(volume, backend));
+        assert!(engine.open_volumes().all(|id| backends.has(id)), "each volume has a back end");
         Ok(Self {
             engine,
             ring,

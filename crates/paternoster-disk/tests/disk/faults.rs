@@ -8,7 +8,7 @@ use crate::support::{Rig, read, write};
 
 fn fault(rig: &Rig, op: DiskOp, errno: Errno, (tag, offset, len): (u64, u64, u64)) -> Fault {
     let volume = rig.volume;
-    Fault { volume, op, errno, piece: Some(FaultyPiece { tag, offset, len }) }
+    Fault { volume, op, errno, poisons: false, piece: Some(FaultyPiece { tag, offset, len }) }
 }
 
 /// Fails everything in the device, again where it is issued again, until nothing is left.
@@ -55,7 +55,13 @@ fn failed_sync_is_a_fault_without_a_place() {
     fail_all(&mut rig, Errno::IO);
     assert_eq!(
         rig.engine.take_faults(),
-        [Fault { volume: rig.volume, op: DiskOp::Sync, errno: Errno::IO, piece: None }]
+        [Fault {
+            volume: rig.volume,
+            op: DiskOp::Sync,
+            errno: Errno::IO,
+            poisons: true,
+            piece: None
+        }]
     );
 }
 

@@ -106,7 +106,7 @@ fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
         let root = elevator.groups().root();
         elevator.add_io_context(now, IoPrio::default(), root)
     });
-    let volume = owner.engine().volumes().next().expect("it has one");
+    let volume = owner.engine().open_volumes().next().expect("it has one");
     owner.submit(Command { tag, volume, ioc, op });
 }
 

@@ -1,14 +1,14 @@
 //! The log lines about a disk that fails, written the moment it happens.
 //!
-//! Reported are the first fault of each operation and errno, the first failed sync, what a back
-//! end has to say, and what others have done to the image. The image is looked at after a fault,
-//! and at most once a second while the disk has anything to do, be it a client that connects:
-//! nothing wakes up to look.
+//! Reported are the first fault of each volume, operation and errno, the first failed sync of each
+//! volume, what a back end has to say, and what others have done to the image. The image is looked
+//! at after a fault, and at most once a second while the disk has anything to do, be it a client
+//! that connects: nothing wakes up to look.
 
 use std::collections::BTreeSet;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Damage, DiskOp, Fault, Notice};
+use paternoster_disk::{Damage, DiskOp, Fault, Notice, VolumeId};
 
 use super::{Connections, DiskOwner};
 
@@ -18,17 +18,17 @@ const LOOK: Nanos = Nanos::from_millis(1_000);
 /// What has been reported of one disk.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    kinds: BTreeSet<(DiskOp, i32)>,
-    not_durable: bool,
+    kinds: BTreeSet<(VolumeId, DiskOp, i32)>,
+    not_durable: BTreeSet<VolumeId>,
     damage: Option<Damage>,
     /// When the image was looked at last.
     looked_at: Option<Instant>,
 }
 
 impl Faults {
-    /// Notes a fault. Returns whether it is the first of its operation and errno.
+    /// Notes a fault. Returns whether it is the first of its volume, operation and errno.
     fn note(&mut self, fault: &Fault) -> bool {
-        self.kinds.insert((fault.op, fault.errno.raw_os_error()))
+        self.kinds.insert((fault.volume, fault.op, fault.errno.raw_os_error()))
     }
 
     /// Begins a look at the image if it is time for one. Returns whether it is.
@@ -56,15 +56,13 @@ impl Connections {
             if self.faults.note(fault) {
                 self.report_fault(fault);
             }
-        }
-        let is_poisoned = |fault: &Fault| owner.engine().sync_stats(fault.volume).failed;
-        if faults.iter().any(is_poisoned) && !std::mem::replace(&mut self.faults.not_durable, true)
-        {
-            tracing::error!(
-                disk = self.label.config.name,
-                "a sync has failed: every FLUSH and every FUA command gets EIO until the server \
-                 restarts"
-            );
+            if fault.poisons && self.faults.not_durable.insert(fault.volume) {
+                tracing::error!(
+                    disk = self.label.config.name,
+                    "a sync has failed: every FLUSH and every FUA command gets EIO until the \
+                     server restarts"
+                );
+            }
         }
         if self.faults.begin_look(owner.now()) || !faults.is_empty() {
             let damage = owner.backend(self.label.volume).damage();
@@ -94,7 +92,6 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
-    use paternoster_disk::VolumeId;
     use rustix::io::Errno;
 
     use super::*;
@@ -103,7 +100,8 @@ mod tests {
     fn fault_is_new_once_for_each_operation_and_errno() {
         let mut faults = Faults::default();
         let volume = VolumeId::default();
-        let mut is_new = |op, errno| faults.note(&Fault { volume, op, errno, piece: None });
+        let mut is_new =
+            |op, errno| faults.note(&Fault { volume, op, errno, poisons: false, piece: None });
         assert!(is_new(DiskOp::Read, Errno::IO));
         assert!(!is_new(DiskOp::Read, Errno::IO));
         assert!(is_new(DiskOp::Write, Errno::IO));

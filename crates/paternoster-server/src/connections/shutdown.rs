@@ -100,7 +100,11 @@ impl Connections {
         if ending.gives_up <= now {
             let stuck = stuck(owner);
             tracing::error!(disk = self.label.config.name, "the shutdown gives up: {stuck}");
-            ending.failure = Some(format!("the shutdown gave up: {stuck}"));
+            let gave_up = format!("the shutdown gave up: {stuck}");
+            ending.failure = Some(match ending.failure.take() {
+                Some(before) => format!("{before}; {gave_up}"),
+                None => gave_up,
+            });
             return ControlFlow::Break(());
         }
         if ending.stage == Stage::Draining {
@@ -112,6 +116,9 @@ impl Connections {
                 ending.drained_by = None;
                 ending.stage = Stage::Flushing;
                 ending.flushes = flush(owner);
+                if ending.flushes == 0 {
+                    return ControlFlow::Break(());
+                }
             }
         }
         ControlFlow::Continue(())
@@ -141,13 +148,13 @@ impl Connections {
     }
 }
 
-/// Puts the last flush of each volume. Returns how many those are.
+/// Puts the last flush of each open volume. Returns how many those are.
 pub(super) fn flush(owner: &mut DiskOwner) -> usize {
     let ioc = owner.administer(|elevator, now| {
         let root = elevator.groups().root();
         elevator.add_io_context(now, paternoster::IoPrio::default(), root)
     });
-    let volumes: Vec<_> = owner.engine().volumes().collect();
+    let volumes: Vec<_> = owner.engine().open_volumes().collect();
     for &volume in &volumes {
         owner.submit(DiskCommand { tag: FLUSH_TAG, volume, ioc, op: CommandOp::Flush });
     }
@@ -191,7 +198,7 @@ mod tests {
             for tag in 0..writes {
                 let data = Bytes::from_static(&[7; 512]);
                 let op = CommandOp::Write { offset: 4096 * (tag + 1), data, fua: false };
-                let volume = owner.engine().volumes().next().expect("it has one");
+                let volume = owner.engine().open_volumes().next().expect("it has one");
                 owner.submit(DiskCommand { tag, volume, ioc, op });
             }
         });
