@@ -20,7 +20,7 @@ use paternoster_disk::{
 use paternoster_model::{Model as _, describe_device};
 
 use crate::borders;
-use crate::config::{BackendConfig, Config, DiskConfig, shown_span};
+use crate::config::{BackendConfig, Config, DiskConfig, VolumeConfig, shown_span};
 use crate::ctl;
 use crate::far;
 use crate::rings;
@@ -34,8 +34,8 @@ pub(crate) struct ForServer {
     pub(crate) io: IoEngine,
     /// The listening sockets, in the order of the configuration.
     pub(crate) bound: Vec<BoundSocket>,
-    /// The disks, in the order of the configuration.
-    pub(crate) backends: Vec<Box<dyn Backend>>,
+    /// What stands behind the volumes of each disk, in the order of the configuration.
+    pub(crate) backends: Vec<Vec<Box<dyn Backend>>>,
     /// How long a processor may take to wake up, for the disks that say so.
     pub(crate) latencies: Vec<CpuLatency>,
 }
@@ -126,7 +126,13 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
         .collect();
     let disks = config.disks.iter().enumerate();
     let backends: Vec<_> = disks
-        .map(|(index, disk)| refused.note(open_backend(config, index, disk, patience)))
+        .map(|(disk, of)| {
+            let volumes = 0..of.volumes.len();
+            let open = |volume| refused.note(open_backend(config, (disk, volume), patience));
+            // All are tried, so that all that is refused is told.
+            let opened: Vec<_> = volumes.map(open).collect();
+            opened.into_iter().collect::<Option<Vec<_>>>()
+        })
         .collect();
     let latencies: Vec<_> =
         config.disks.iter().filter_map(hold_latency).map(|held| refused.note(held)).collect();
@@ -144,32 +150,36 @@ fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
     let most_us = u32::try_from(longest.as_nanos() / 1_000).unwrap_or(u32::MAX);
     Some(CpuLatency::hold(most_us).with_context(|| {
         let (name, path, shown) = (&disk.name, CpuLatency::PATH, shown_span(longest));
-        format!("disk {name:?}: cpu_dma_latency = {shown:?}: cannot write to {path}, root's mostly")
+        let what = disk.what();
+        format!(
+            "{what} {name:?}: cpu_dma_latency = {shown:?}: cannot write to {path}, root's mostly"
+        )
     }))
 }
 
+/// Opens what stands behind a volume of a disk, both as indices.
 fn open_backend(
     config: &Config,
-    index: usize,
-    disk: &DiskConfig,
+    place: (usize, usize),
     patience: Patience,
 ) -> Result<Box<dyn Backend>> {
+    let (disk, index) = (&config.disks[place.0], place.1);
+    let (what, VolumeConfig { name, backend }) = (disk.what_of_volume(), &disk.volumes[index]);
     let in_memory = |size: u64| {
         // Asked for first: a disk that does not fit would end the process.
         let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
         let bytes = usize::try_from(size).ok().filter(fits);
-        bytes.with_context(|| format!("disk {:?}: there is no memory of {size} bytes", disk.name))
+        bytes.with_context(|| format!("disk {name:?}: there is no memory of {size} bytes"))
     };
-    Ok(match &disk.backend {
+    Ok(match backend {
         &BackendConfig::File { ref path, cache } => {
-            let mut exports = config.exports.iter().filter(|export| export.disk == index);
-            let read_only = exports.all(|export| export.keys.read_only);
+            let read_only = config.exports_of(place.0, index).all(|export| export.keys.read_only);
             let open = || FileBackend::open(path, FileOptions { read_only, cache });
             let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
             let backend = patience
                 .take(open, is_locked)
-                .with_context(|| format!("disk {:?}: cannot open {}", disk.name, path.display()))?;
-            borders::check(config, index, &backend.capabilities())?;
+                .with_context(|| format!("{what} {name:?}: cannot open {}", path.display()))?;
+            borders::check(config, place, &backend.capabilities())?;
             Box::new(backend)
         }
         BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
@@ -179,19 +189,16 @@ fn open_backend(
         }
         BackendConfig::Device { size, model } => {
             let device = describe_device(model)
-                .with_context(|| format!("disk {:?}: cannot open its model", disk.name))?;
+                .with_context(|| format!("disk {name:?}: cannot open its model"))?;
             let bytes = device.open(1)?.end().0.saturating_mul(512);
             if *size > bytes {
-                bail!(
-                    "disk {:?}: model {model:?} has {bytes} bytes now, fewer than size",
-                    disk.name
-                );
+                bail!("disk {name:?}: model {model:?} has {bytes} bytes now, fewer than size");
             }
             Box::new(ModelledBackend::new(in_memory(*size)?, Some(model), &device)?)
         }
         BackendConfig::Nbd { options, size, .. } => {
-            let backend = far::open(config, index, options, *size)?;
-            borders::check(config, index, &backend.capabilities())?;
+            let backend = far::open(config, place, options, *size)?;
+            borders::check(config, place, &backend.capabilities())?;
             Box::new(backend)
         }
     })

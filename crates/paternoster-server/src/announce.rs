@@ -1,4 +1,4 @@
-//! The log lines of a disk when the server begins to serve it.
+//! The log lines of a disk or pool when the server begins to serve it.
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
@@ -7,31 +7,39 @@ use paternoster_disk::{Backend, Cache, Granules, IoEngine};
 use crate::config::{BackendConfig, DiskConfig, claims_to_rotate};
 use crate::connections::Scheduler;
 
-/// Logs what is in force.
+/// Logs what is in force. Of a pool, what is said of a back end is its first volume's.
 pub(crate) fn disk(
     disk: &DiskConfig,
-    backend: &dyn Backend,
+    backends: &[Box<dyn Backend>],
     engine: IoEngine,
     elevator: &Elevator<Scheduler>,
 ) {
-    let path = match &disk.backend {
-        BackendConfig::File { path, .. } => Some(tracing::field::debug(path)),
-        BackendConfig::Memory { .. }
-        | BackendConfig::Modelled { .. }
-        | BackendConfig::Device { .. }
-        | BackendConfig::Nbd { .. } => None,
+    let path = match (disk.is_pool, disk.backend()) {
+        (true, _) => disk.keys.path.as_ref(),
+        (false, BackendConfig::File { path, .. }) => Some(path),
+        (
+            false,
+            BackendConfig::Memory { .. }
+            | BackendConfig::Modelled { .. }
+            | BackendConfig::Device { .. }
+            | BackendConfig::Nbd { .. },
+        ) => None,
     };
-    let uri = match &disk.backend {
+    let path = path.map(tracing::field::debug);
+    let uri = match disk.backend() {
         BackendConfig::Nbd { options, .. } => Some(tracing::field::display(&options.uri)),
         _ => None,
     };
+    let backend = &*backends[0];
     let capabilities = backend.capabilities();
+    let bytes = backends.iter().map(|backend| backend.capabilities().size);
     tracing::info!(
         disk = disk.name,
-        backend = disk.backend.kind(),
+        backend = disk.backend().kind(),
         path,
         uri,
-        bytes = capabilities.size,
+        volumes = disk.is_pool.then_some(disk.volumes.len()),
+        bytes = bytes.sum::<u64>(),
         engine = engine.name(),
         scheduler = elevator.scheduler().name(),
         chosen = disk.scheduler.because(),
@@ -46,13 +54,14 @@ pub(crate) fn disk(
         cache = backend.cache().map(Cache::name),
         cache_because = backend.cache().map(|cache| &*cache.because),
         tunables = tunables(elevator),
-        "a disk is served"
+        "a {} is served",
+        disk.what()
     );
     if let Some(claim) = claims_to_rotate(disk) {
         tracing::warn!("{claim}");
     }
     if let Some(cache) = backend.cache().filter(|cache| !cache.binds) {
-        tracing::warn!("disk {:?}: {}", disk.name, unbound(cache));
+        tracing::warn!("{} {:?}: {}", disk.what(), disk.name, unbound(cache));
     }
 }
 

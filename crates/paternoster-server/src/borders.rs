@@ -12,13 +12,14 @@ use crate::config::{BackendConfig, Config};
 /// A border of an export that lies inside a block.
 #[derive(Debug, Error)]
 #[error(
-    "export {export:?} {does} at byte {border} of disk {disk:?}, inside a block of {block} bytes: \
-     {below} and {above} are the nearest borders that are allowed {why}"
+    "export {export:?} {does} at byte {border} of {what} {disk:?}, inside a block of {block} \
+     bytes: {below} and {above} are the nearest borders that are allowed {why}"
 )]
 pub struct InsideBlock {
     export: String,
     does: &'static str,
     border: u64,
+    what: &'static str,
     disk: String,
     block: u32,
     below: u64,
@@ -26,10 +27,11 @@ pub struct InsideBlock {
     why: &'static str,
 }
 
-/// An export on a disk, by their names.
+/// An export on a disk or volume, by their names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<'a> {
     pub(crate) export: &'a str,
+    pub(crate) what: &'static str,
     pub(crate) disk: &'a str,
     /// Whether the disk is a file or device, whose blocks are those of direct I/O.
     pub(crate) is_file: bool,
@@ -50,6 +52,7 @@ impl Placed<'_> {
                 export: self.export.to_owned(),
                 does,
                 border,
+                what: self.what,
                 disk: self.disk.to_owned(),
                 block,
                 below,
@@ -64,13 +67,19 @@ impl Placed<'_> {
     }
 }
 
-/// Refuses exports of the disk that begin or end inside one of its blocks: those that were not when
-/// the configuration was checked, as what stands behind the disk did not say it then.
-pub(crate) fn check(config: &Config, disk: usize, capabilities: &Capabilities) -> Result<()> {
+/// Refuses exports of the volume that begin or end inside one of its blocks: those that were not
+/// when the configuration was checked, as what stands behind the volume did not say it then.
+pub(crate) fn check(
+    config: &Config,
+    (disk, volume): (usize, usize),
+    capabilities: &Capabilities,
+) -> Result<()> {
     let &Capabilities { block, size, .. } = capabilities;
-    let is_file = matches!(config.disks[disk].backend, BackendConfig::File { .. });
-    for export in config.exports.iter().filter(|export| export.disk == disk) {
-        let placed = Placed { export: &export.name, disk: &config.disks[disk].name, is_file };
+    let of = &config.disks[disk].volumes[volume];
+    let is_file = matches!(of.backend, BackendConfig::File { .. });
+    for export in config.exports_of(disk, volume) {
+        let what = config.disks[disk].what_of_volume();
+        let placed = Placed { export: &export.name, what, disk: &of.name, is_file };
         let problems = placed.inside_blocks(&export.bytes(), block, size);
         if let Some(problem) = problems.into_iter().flatten().next() {
             return Err(problem.into());

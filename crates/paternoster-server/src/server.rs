@@ -30,7 +30,7 @@ use crate::admission::{TenantRoom, raise_descriptors};
 use crate::announce;
 use crate::clients::{Export, Notices, Pool, TenantId};
 use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
-use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, nbd};
+use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, Volumes, nbd};
 use crate::control::ControlHandle;
 use crate::depth::Depth;
 use crate::export_table::{ExportTable, ServedExport};
@@ -95,11 +95,13 @@ impl Server {
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
         let (mut owners, mut served) = (Vec::new(), BTreeMap::new());
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
-        for (index, backend) in backends.into_iter().enumerate() {
-            let flushes = backend.capabilities().flushes;
+        for (index, backends) in backends.into_iter().enumerate() {
+            let flushes = backends.iter().map(|backend| backend.capabilities().flushes);
+            let flushes: Vec<_> = flushes.collect();
             let (exports, handle, thread) =
-                start_owner(config, index, backend, io, &mut threads, &watch)?;
+                start_owner(config, index, backends, io, &mut threads, &watch)?;
             for (number, export) in exports {
+                let flushes = flushes[config.exports[number].volume];
                 served.insert(number, ServedExport { export, owner: handle.clone(), flushes });
             }
             owners.push(handle);
@@ -228,19 +230,19 @@ fn add_groups(
     (known, tenants)
 }
 
-/// The exports of a disk that is that volume.
+/// The exports of a disk that has those volumes.
 fn exports_of(
     config: &Config,
     index: usize,
     known: &BTreeMap<usize, Known>,
-    (volume, place): (VolumeId, VolumePlace),
+    volumes: &[(VolumeId, VolumePlace)],
 ) -> ExportsByIndex {
     let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
     let exports = exports.map(|(number, export)| {
         let Known { tenant, memory, .. } = &known[&export.group];
         let (tenant, memory) = (*tenant, Arc::clone(memory));
         let (name, io_prio) = (export.name.clone(), export.keys.ioprio);
-        let offset = export.offset;
+        let ((volume, place), offset) = (volumes[export.volume], export.offset);
         let export = Export { name, volume, place, offset, io_prio, tenant, memory };
         (number, Arc::new(export))
     });
@@ -260,16 +262,18 @@ type StartedOwner = (ExportsByIndex, OwnerHandle, JoinHandle<io::Result<()>>);
 fn start_owner(
     config: &Config,
     index: usize,
-    backend: Box<dyn Backend>,
+    backends: Vec<Box<dyn Backend>>,
     io: IoEngine,
     threads: &mut [Thread],
     watch: &Watchers,
 ) -> Result<StartedOwner> {
     let disk = &config.disks[index];
-    let capabilities = backend.capabilities();
+    let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
     let kind = disk.scheduler.kind();
-    let depth = Depth::in_force(kind, disk.keys.depth, capabilities.depth).bound();
-    let device = if disk.keys.rotational.unwrap_or(capabilities.rotational) {
+    let busy = capabilities.iter().map(|one| one.depth).max().unwrap_or(1);
+    let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();
+    let rotates = || capabilities.iter().any(|one| one.rotational);
+    let device = if disk.keys.rotational.unwrap_or_else(rotates) {
         Device::disk(depth)
     } else {
         // What does not seek has always something to do at once. Linux finds that out, and is wrong
@@ -277,16 +281,22 @@ fn start_owner(
         Device::solid_state(depth).with_native_queueing(true)
     };
     let mut elevator = tuned::elevator(disk, device)?;
-    announce::disk(disk, &*backend, io, &elevator);
+    announce::disk(disk, &backends, io, &elevator);
     let notices = Thread::notices(threads);
     let (known, tenants) = add_groups(config, index, &mut elevator, &notices);
-    let mut engine = Engine::new(elevator);
-    let named = || format!("disk \"{}\"", disk.name);
-    let volume = engine.add_volume(&capabilities).with_context(named)?;
-    let exports = exports_of(config, index, &known, (volume, engine.place(volume)));
+    let sync_depth = usize::try_from(disk.keys.sync_depth).unwrap_or(usize::MAX);
+    let mut engine = Engine::new(elevator).with_sync_depth(sync_depth);
+    let mut volumes = Vec::new();
+    for (volume, capabilities) in disk.volumes.iter().zip(&capabilities) {
+        let named = || format!("{} {:?}", disk.what_of_volume(), volume.name);
+        let id = engine.add_volume(capabilities).with_context(named)?;
+        volumes.push((id, engine.place(id)));
+    }
+    let exports = exports_of(config, index, &known, &volumes);
+    let ids = || volumes.iter().map(|&(id, _)| id);
     let label = DiskLabel {
         config: disk.clone(),
-        volume,
+        volumes: Volumes::new(disk.is_pool, ids().zip(&disk.volumes)),
         devices: devices_of(disk),
         shares: sharing_devices(&config.disks).remove(&index),
     };
@@ -299,8 +309,9 @@ fn start_owner(
     let of_disk = exports.values().cloned().collect();
     let mut connections = Connections::new(label, of_disk, tenants, inbox, transport);
     let (policy, beside) = (disk.keys.polling.policy(), threads.len());
+    let backends: Vec<_> = ids().zip(backends).collect();
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
-        let (backends, clock) = ([(volume, backend)], MonotonicClock::start());
+        let clock = MonotonicClock::start();
         let owner = Owner::new(engine, backends, Ring::new(io)?, clock, waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()

@@ -98,6 +98,13 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
+    /// Lets so many volumes sync at once; 4 do unless told.
+    #[must_use]
+    pub fn with_sync_depth(mut self, volumes: usize) -> Self {
+        self.pieces.volumes.set_sync_depth(volumes);
+        self
+    }
+
     /// Takes a command that arrives now: its first bios enter the elevator. The caller lets the
     /// engine take steps afterwards; more commands may come before.
     pub fn submit(&mut self, now: Instant, command: Command) {

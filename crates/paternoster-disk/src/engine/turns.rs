@@ -25,6 +25,11 @@ impl<V> SyncTurns<V> {
         Self { wanting: VecDeque::new(), running: 0, at_once }
     }
 
+    /// At most so many sync at once from now on.
+    pub(super) fn set_at_once(&mut self, volumes: usize) {
+        self.at_once = volumes;
+    }
+
     /// That volume wants to sync, and does not want or do so already.
     pub(super) fn ask(&mut self, volume: V) {
         self.wanting.push_back(volume);

@@ -146,6 +146,11 @@ impl Volumes {
         Self { all: SlotMap::default(), slots: Slots::default(), turns }
     }
 
+    /// At most so many sync at once.
+    pub(super) fn set_sync_depth(&mut self, volumes: usize) {
+        self.turns.set_at_once(volumes);
+    }
+
     /// Takes a volume, which has no commands.
     ///
     /// # Panics

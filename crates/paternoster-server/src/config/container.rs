@@ -49,14 +49,14 @@ const HEAD: usize = 128;
 
 /// Returns a notice if the image at `path` begins like a container. What cannot be read is not
 /// judged here.
-pub(super) fn notice(disk: &str, path: &Path) -> Option<String> {
+pub(super) fn notice(what: &str, disk: &str, path: &Path) -> Option<String> {
     let mut head = [0; HEAD];
     let read = File::open(path).and_then(|file| file.read_at(&mut head, 0)).ok()?;
     let Container { name, offset, remedy, .. } =
         CONTAINERS.iter().find(|container| container.matches(&head[..read]))?;
     Some(format!(
-        "disk {disk:?}: {} is served byte for byte, as a raw image, but has the mark of {name} at \
-         byte {offset}: if that is a mistake, `{remedy}` makes a raw image of it",
+        "{what} {disk:?}: {} is served byte for byte, as a raw image, but has the mark of {name} \
+         at byte {offset}: if that is a mistake, `{remedy}` makes a raw image of it",
         path.display()
     ))
 }

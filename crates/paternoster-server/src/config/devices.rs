@@ -5,10 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BackendConfig, DiskConfig};
 
-/// Returns the devices that the file of a disk is on, and none of them if they are unknown; none
+/// Returns the devices that the files of a disk are on, and none of them if they are unknown; none
 /// for another back end.
 pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
-    match &disk.backend {
+    let mut all = None::<BTreeSet<_>>;
+    for on in disk.volumes.iter().filter_map(|volume| of_volume(&volume.backend)) {
+        all.get_or_insert_default().extend(on);
+    }
+    all
+}
+
+fn of_volume(backend: &BackendConfig) -> Option<BTreeSet<String>> {
+    match backend {
         BackendConfig::File { path, .. } => Some(paternoster_disk::devices_of(path)),
         BackendConfig::Memory { .. }
         | BackendConfig::Modelled { .. }
@@ -17,33 +25,53 @@ pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
     }
 }
 
+/// Returns a sentence about the first volume of a pool that is on another device than those before
+/// it.
+pub(crate) fn apart(pool: &DiskConfig) -> Option<String> {
+    let mut of_pool = BTreeSet::new();
+    for volume in &pool.volumes {
+        let on = of_volume(&volume.backend).unwrap_or_default();
+        if of_pool.is_empty() {
+            of_pool = on;
+        } else if !on.is_empty() && on.is_disjoint(&of_pool) {
+            let [on, of_pool] = [on, of_pool].map(|names| list(names.into_iter().collect()));
+            return Some(format!(
+                "pool {:?}: volume {:?} is on {on}, and those before it are on {of_pool}: \
+                 they have one depth and one share of devices that differ",
+                pool.name, volume.name
+            ));
+        }
+    }
+    None
+}
+
 /// Returns a sentence for each disk, by its place, that has a device in common with another one.
 pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
     let devices: Vec<_> = disks.iter().map(|disk| of(disk).unwrap_or_default()).collect();
-    let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    let names: Vec<_> = disks.iter().map(|disk| (disk.what(), disk.name.as_str())).collect();
     sentences(&names, &devices)
 }
 
 /// Returns a sentence about a disk that claims to rotate and is not believed, where nothing else is
 /// set.
 pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
-    let BackendConfig::File { path, .. } = &disk.backend else { return None };
+    let BackendConfig::File { path, .. } = disk.backend() else { return None };
     let seen = std::fs::metadata(path).ok().filter(|_| disk.keys.rotational.is_none())?;
     let device = paternoster_disk::is_rotational(path, &seen).disbelieved?;
-    Some(claim(&disk.name, &device))
+    Some(claim(disk.what(), &disk.name, &device))
 }
 
-fn claim(disk: &str, device: &str) -> String {
+fn claim(what: &str, disk: &str, device: &str) -> String {
     format!(
-        "disk {disk:?}: {device} is a virtio device and says that it rotates, as virtio says of \
-         most disks: that is not believed; write rotational = true below [disks.{disk}] if it does \
-         rotate, or rotational = false to silence this"
+        "{what} {disk:?}: {device} is a virtio device and says that it rotates, as virtio says of \
+         most disks: that is not believed; write rotational = true below [{what}s.{disk}] if it \
+         does rotate, or rotational = false to silence this"
     )
 }
 
 /// A sentence is of all disks that are on one device, or that another one of them links: a disk on
 /// two devices, and each of those.
-fn sentences(names: &[&str], devices: &[BTreeSet<String>]) -> BTreeMap<usize, String> {
+fn sentences(names: &[(&str, &str)], devices: &[BTreeSet<String>]) -> BTreeMap<usize, String> {
     let mut together: Vec<(BTreeSet<usize>, BTreeSet<&str>)> = Vec::new();
     for (disk, on) in devices.iter().enumerate() {
         let on: BTreeSet<_> = on.iter().map(String::as_str).collect();
@@ -60,15 +88,19 @@ fn sentences(names: &[&str], devices: &[BTreeSet<String>]) -> BTreeMap<usize, St
     let shared = together.into_iter().filter(|(disks, _)| disks.len() > 1);
     let sentences = shared.flat_map(|(disks, _)| {
         let common = common_devices(&disks, devices);
-        let [on_it, common] = [
-            disks.iter().map(|&disk| format!("{:?}", names[disk])).collect(),
-            common.into_iter().map(str::to_owned).collect(),
-        ]
-        .map(list);
+        let are_disks = disks.iter().all(|&disk| names[disk].0 == "disk");
+        let called = |&disk: &usize| match names[disk] {
+            (_, name) if are_disks => format!("{name:?}"),
+            (what, name) => format!("{what} {name:?}"),
+        };
+        let [on_it, common] =
+            [disks.iter().map(called).collect(), common.into_iter().map(str::to_owned).collect()]
+                .map(list);
+        let all = if are_disks { "disks " } else { "" };
         let sentence = format!(
-            "disks {on_it} are on the same device ({common}): a weight holds on each disk for \
-             itself, and nothing is shared by weight between them; tenants that are to share the \
-             device need ranges of one disk"
+            "{all}{on_it} are on the same device ({common}): a weight holds on each for itself, \
+             and nothing is shared by weight between them; tenants that are to share the device \
+             need volumes of one pool, or ranges of one disk"
         );
         disks.into_iter().map(move |disk| (disk, sentence.clone()))
     });
@@ -96,6 +128,10 @@ mod tests {
     use super::*;
 
     fn said(disks: &[(&str, &[&str])]) -> BTreeMap<usize, String> {
+        said_of(&disks.iter().map(|&(name, on)| (("disk", name), on)).collect::<Vec<_>>())
+    }
+
+    fn said_of(disks: &[((&str, &str), &[&str])]) -> BTreeMap<usize, String> {
         let names: Vec<_> = disks.iter().map(|(name, _)| *name).collect();
         let devices = disks.iter().map(|(_, on)| on.iter().map(|&name| name.to_owned()).collect());
         sentences(&names, &devices.collect::<Vec<_>>())
@@ -103,7 +139,7 @@ mod tests {
 
     #[test]
     fn claim_to_rotate_is_told_with_the_lines_that_say_what_is_so() {
-        let claim = claim("a", "vda");
+        let claim = claim("disk", "a", "vda");
         for part in ["disk \"a\": vda ", "rotational = true below [disks.a]", "rotational = false"]
         {
             assert!(claim.contains(part), "no {part}: {claim}");
@@ -121,6 +157,13 @@ mod tests {
         let start = "disks \"a\", \"b\" and \"c\" are on the same device (nvme0n1): a weight holds";
         assert_eq!(said.keys().copied().collect::<Vec<_>>(), [0, 2, 3]);
         assert!(said.values().all(|sentence| sentence.starts_with(start)), "{said:?}");
+    }
+
+    #[test]
+    fn pool_is_called_one() {
+        let said = said_of(&[(("disk", "a"), &["sda"]), (("pool", "fast"), &["sda"])]);
+        let start = "disk \"a\" and pool \"fast\" are on the same device (sda): a weight holds";
+        assert!(said[&1].starts_with(start), "{said:?}");
     }
 
     #[test]

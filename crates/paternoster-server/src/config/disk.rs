@@ -1,5 +1,12 @@
-//! The disks: what stands behind each and which scheduler orders its requests.
+//! The disks and pools: what stands behind each and which scheduler orders its requests.
+//!
+//! ```text
+//!   [disks.d]      ──▶ one volume, of its own name
+//!   [pools.fast]   ──▶ its volumes ◀── [volumes.vm1], [volumes.vm2]   each an export too
+//! ```
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -11,26 +18,67 @@ use paternoster_model::{Model as _, Op, open_device};
 
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
-use super::keys::{At, BackendKind, DiskKeys, ExportKeys, Keys as _, Object, SchedulerWord, State};
+use super::keys::{
+    At, BackendKind, DISK, DiskKeys, ExportKeys, Keys as _, Object, POOL, SchedulerWord, State,
+    VOLUME,
+};
 use super::mistakes::Mistakes;
 use super::scheduler::SchedulerChoice;
-use super::{listen, machine, nbd, polling};
+use super::{listen, machine, nbd, polling, pool};
 use crate::depth::{self, Depth};
 
-/// One disk.
+/// One disk, or a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
     /// What exports and statistics call it.
     pub name: String,
+    /// Whether it is a pool; else it is one volume, of its own name.
+    pub is_pool: bool,
     /// What is set of it.
     pub keys: DiskKeys,
-    /// What stands behind it.
-    pub backend: BackendConfig,
-    /// What orders its requests.
+    /// Its volumes, in the order in which they were written; at least one.
+    pub volumes: Vec<VolumeConfig>,
+    /// What orders their requests.
     pub scheduler: SchedulerChoice,
 }
 
+/// A volume: all of a disk, or one of those that share a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeConfig {
+    /// What exports and log lines call it.
+    pub name: String,
+    /// What stands behind it.
+    pub backend: BackendConfig,
+}
+
 impl DiskConfig {
+    /// A disk that is one volume.
+    #[cfg(test)]
+    pub(crate) fn whole(
+        name: String,
+        keys: DiskKeys,
+        backend: BackendConfig,
+        scheduler: SchedulerChoice,
+    ) -> Self {
+        let volumes = vec![VolumeConfig { name: name.clone(), backend }];
+        Self { name, is_pool: false, keys, volumes, scheduler }
+    }
+
+    /// Returns what it is, as messages say it.
+    pub(crate) fn what(&self) -> &'static str {
+        if self.is_pool { POOL } else { DISK }
+    }
+
+    /// Returns what one of its volumes is, as messages say it.
+    pub(crate) fn what_of_volume(&self) -> &'static str {
+        if self.is_pool { VOLUME } else { DISK }
+    }
+
+    /// Returns what stands behind it: behind a pool, behind its first volume, as all are of a kind.
+    pub fn backend(&self) -> &BackendConfig {
+        &self.volumes[0].backend
+    }
+
     /// Tunables of the scheduler and their values, each in its own unit and range, none twice.
     pub fn tunables(&self) -> Vec<(String, i64)> {
         let tunables = self.keys.tunables.iter();
@@ -104,17 +152,36 @@ impl BackendConfig {
     }
 }
 
-/// A disk and what was seen while it was checked.
+/// A disk or pool, and what was seen while it was checked.
 pub(super) struct Checked {
     pub(super) name: String,
+    pub(super) is_pool: bool,
     /// None if something is wrong with it.
     pub(super) config: Option<DiskConfig>,
+    pub(super) volumes: Vec<CheckedVolume>,
+}
+
+/// A volume, and what was seen of it.
+pub(super) struct CheckedVolume {
+    pub(super) name: String,
     /// Its bytes, at least 1; none if that cannot be known.
     pub(super) size: Option<u64>,
     /// Bytes of its blocks, if that is known.
     pub(super) block: Option<u32>,
     /// Which file it is.
     pub(super) file: Option<FileId>,
+}
+
+impl Checked {
+    /// What it is, as messages say it.
+    pub(super) fn what(&self) -> &'static str {
+        if self.is_pool { POOL } else { DISK }
+    }
+
+    /// What one of its volumes is, as messages say it.
+    pub(super) fn what_of_volume(&self) -> &'static str {
+        if self.is_pool { VOLUME } else { DISK }
+    }
 }
 
 /// Bytes of a sector.
@@ -135,21 +202,47 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
         mistakes.add(&whole.whole, Problem::NoDisk);
     }
     let mut disks: Vec<Checked> = Vec::new();
+    let mut files = Files::default();
     for draft in &whole.disks {
-        let name = &draft.name.value;
-        let is_written = whole.exports.iter().any(|export| may_write(export, name));
-        let disk = check_disk(draft, beside, is_written, mistakes);
-        if let (Some(_), Some(path)) = (disk.file, path_of(draft)) {
-            mistakes.note(machine::check_file_access(&path, is_written));
-            if let Some(other) = disks.iter().find(|other| other.file == disk.file) {
-                let (path, other) = (path.value, other.name.clone());
-                mistakes.note(draft.states.path.refuse(Problem::SameFile { path, other }));
-            }
-        }
+        let disk = check_disk(draft, whole, beside, &mut files, mistakes);
         mistakes.note(nbd::check_alone(draft, &disk, &disks));
+        if let Some(other) = disks.iter().find(|other| other.name == disk.name) {
+            let (name, what, other) = (disk.name.clone(), disk.what(), other.what());
+            mistakes.add(&draft.name.place, Problem::DiskAndPool { name, what, other });
+        }
         disks.push(disk);
     }
     disks
+}
+
+/// The files of volumes that were looked at, and whose they are.
+#[derive(Default)]
+pub(super) struct Files(BTreeMap<FileId, (&'static str, String)>);
+
+impl Files {
+    /// A volume is to be that file, and refused where it cannot be.
+    pub(super) fn take(
+        &mut self,
+        (what, name): (&'static str, &str),
+        path: &At<PathBuf>,
+        file: Option<FileId>,
+        is_written: bool,
+        mistakes: &mut Mistakes,
+    ) {
+        let Some(file) = file else { return };
+        mistakes.note(machine::check_file_access(path, is_written));
+        match self.0.entry(file) {
+            Entry::Vacant(free) => {
+                free.insert((what, name.to_owned()));
+            }
+            Entry::Occupied(of) => {
+                let (of, other) = of.get().clone();
+                let path_shown = path.value.clone();
+                let problem = Problem::SameFile { path: path_shown, of, other };
+                mistakes.add(&path.place, problem);
+            }
+        }
+    }
 }
 
 fn path_of(draft: &Object<DiskKeys>) -> Option<At<PathBuf>> {
@@ -157,43 +250,62 @@ fn path_of(draft: &Object<DiskKeys>) -> Option<At<PathBuf>> {
     Some(At { value, place })
 }
 
-/// Returns whether clients of the export may write to this disk, as far as that is known.
-fn may_write(export: &Object<ExportKeys>, disk: &str) -> bool {
-    export.keys.disk.as_deref() == Some(disk) && export.may_write()
-}
-
 fn check_disk(
     draft: &Object<DiskKeys>,
+    whole: &Draft,
     beside: Beside<'_>,
-    is_written: bool,
+    files: &mut Files,
     mistakes: &mut Mistakes,
 ) -> Checked {
     let before = mistakes.count();
-    let Object { name, keys, states, .. } = draft;
-    mistakes.note(check_name("disk", name));
+    let Object { name, keys, states, kind, .. } = draft;
+    let is_pool = *kind == POOL;
+    mistakes.note(check_name(if is_pool { POOL } else { DISK }, name));
     if name.value.starts_with('/') {
-        mistakes.add(&name.place, Problem::DiskAsGroup { disk: name.value.clone() });
+        let (what, disk) = (draft.kind, name.value.clone());
+        mistakes.add(&name.place, Problem::DiskAsGroup { what, disk });
     }
-    let Behind { backend, size, block, file, rotational } =
-        check_backend(draft, beside, is_written, mistakes);
+    let behind = if is_pool {
+        pool::check(draft, whole, files, mistakes)
+    } else {
+        let on_disk = |export: &&Object<ExportKeys>| {
+            export.keys.disk.as_ref() == Some(&name.value) && export.may_write()
+        };
+        let is_written = whole.exports.iter().any(|export| on_disk(&export));
+        let behind = check_backend(draft, beside, is_written, mistakes);
+        if let Some(path) = path_of(draft) {
+            files.take((DISK, &name.value), &path, behind.file, is_written, mistakes);
+        }
+        if behind.size == Some(0) {
+            let place = states.size.place().unwrap_or(&name.place);
+            mistakes.add(place, Problem::EmptyDisk { what: DISK, disk: name.value.clone() });
+        }
+        vec![(name.value.clone(), behind)]
+    };
+    let rotational = behind.iter().map(|(_, behind)| behind.rotational);
+    let rotational = rotational.reduce(|one, other| Some(one? || other?)).flatten();
     let rotational = keys.rotational.or(rotational).filter(|_| !states.rotational.is_wrong());
     let scheduler = choice(draft, rotational);
     check_live(draft, scheduler, mistakes);
-    if size == Some(0) {
-        let place = states.size.place().unwrap_or(&name.place);
-        mistakes.add(place, Problem::EmptyDisk { disk: name.value.clone() });
+    let (mut volumes, mut configs) = (Vec::new(), Some(Vec::new()));
+    for (name, Behind { backend, size, block, file, .. }) in behind {
+        let config = backend.map(|backend| VolumeConfig { name: name.clone(), backend });
+        configs = configs.zip(config).map(|(mut all, one)| {
+            all.push(one);
+            all
+        });
+        volumes.push(CheckedVolume { name, size: size.filter(|&size| size > 0), block, file });
     }
-    let config = backend.zip(scheduler).filter(|_| mistakes.count() == before);
-    let config = config.map(|(backend, scheduler)| {
-        let size = match &backend {
+    let config = configs.filter(|all| !all.is_empty()).zip(scheduler);
+    let config = config.filter(|_| mistakes.count() == before).map(|(volumes, scheduler)| {
+        let size = match &volumes[0].backend {
             BackendConfig::Nbd { size, .. } => Some(*size),
             _ => keys.size,
         };
         let keys = DiskKeys { size, polling: keys.polling.in_force(), ..keys.clone() };
-        DiskConfig { name: name.value.clone(), keys, backend, scheduler }
+        DiskConfig { name: name.value.clone(), is_pool, keys, volumes, scheduler }
     });
-    let name = name.value.clone();
-    Checked { name, config, size: size.filter(|&size| size > 0), block, file }
+    Checked { name: name.value.clone(), is_pool, config, volumes }
 }
 
 /// What orders the requests of a disk, as far as that is known.
@@ -235,13 +347,13 @@ pub(super) fn check_live(
 /// What stands behind a disk, as far as that can be known.
 #[derive(Default)]
 pub(super) struct Behind {
-    backend: Option<BackendConfig>,
+    pub(super) backend: Option<BackendConfig>,
     /// In bytes.
-    size: Option<u64>,
+    pub(super) size: Option<u64>,
     /// Bytes of its blocks.
     block: Option<u32>,
     /// Which file it is.
-    file: Option<FileId>,
+    pub(super) file: Option<FileId>,
     /// Whether it is rotational.
     rotational: Option<bool>,
 }
@@ -301,14 +413,23 @@ fn check_backend(
             }
             let Some(path) = path_of(draft) else { return Behind::default() };
             of_kind("file").refuse_others(mistakes);
-            let mut behind = mistakes.note(look_at(&path, keys.cache)).unwrap_or_default();
-            if behind.file.is_some() {
-                let blocks = look_at_blocks(&path, keys.cache, &states.cache);
-                behind.block = mistakes.note(blocks).flatten();
-            }
-            behind
+            look_at_all(&path, keys.cache, &states.cache, mistakes)
         }
     }
+}
+
+/// What a file of a disk or volume is.
+pub(super) fn look_at_all(
+    path: &At<PathBuf>,
+    cache: CacheChoice,
+    written: &State,
+    mistakes: &mut Mistakes,
+) -> Behind {
+    let mut behind = mistakes.note(look_at(path, cache)).unwrap_or_default();
+    if behind.file.is_some() {
+        behind.block = mistakes.note(look_at_blocks(path, cache, written)).flatten();
+    }
+    behind
 }
 
 /// A disk of this kind of back end.
@@ -397,13 +518,13 @@ impl OfKind<'_> {
 }
 
 fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
-    let seen = std::fs::metadata(&path.value)
-        .or_else(|reason| path.refuse(Problem::NoDiskFile { path: path.value.clone(), reason }))?;
+    let no_file =
+        |reason| path.place.mistake(Problem::NoDiskFile { path: path.value.clone(), reason });
+    let seen = std::fs::metadata(&path.value).map_err(no_file)?;
     let is_device = seen.file_type().is_block_device();
     let size = if is_device { device_size(&seen) } else { Some(seen.len()) };
     if size.is_none() {
-        let (path_shown, reason) = (path.value.clone(), io::Error::other("sysfs has not its size"));
-        return path.refuse(Problem::NoDiskFile { path: path_shown, reason });
+        return Err(no_file(io::Error::other("sysfs has not its size")));
     }
     if !seen.is_file() && !is_device {
         let kind = kind_of(&seen);
@@ -437,7 +558,7 @@ fn look_at_blocks(
 }
 
 /// What tells two paths of one file from those of two.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FileId {
     /// The number of a block device.
     Device(u64),

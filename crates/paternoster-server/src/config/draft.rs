@@ -7,7 +7,8 @@ use super::error::{Mistake, Place, Problem};
 use super::keys::kinds::Entry;
 use super::keys::written::{Form, Source, Table, Written};
 use super::keys::{
-    At, DiskKeys, ExportKeys, GroupKeys, Keys, ListenKeys, Object, ServerKeys, known, unknown_key,
+    At, DISK, DiskKeys, EXPORT, ExportKeys, GroupKeys, Keys, ListenKeys, Object, POOL, ServerKeys,
+    VOLUME, known, unknown_key,
 };
 use super::mistakes::Mistakes;
 
@@ -20,13 +21,15 @@ pub(super) struct Draft {
     pub(super) has_gaps: bool,
     pub(super) server: Object<ServerKeys>,
     pub(super) listen: Vec<Object<ListenKeys>>,
+    /// The disks and the pools.
     pub(super) disks: Vec<Object<DiskKeys>>,
     pub(super) groups: Vec<Object<GroupKeys>>,
+    /// The exports and the volumes, each of which is an export too.
     pub(super) exports: Vec<Object<ExportKeys>>,
 }
 
 /// The tables of a file.
-pub(super) const TABLES: [&str; 4] = ["listen", "disks", "groups", "exports"];
+pub(super) const TABLES: [&str; 6] = ["listen", "disks", "pools", "groups", "volumes", "exports"];
 
 impl Draft {
     /// Reads a file. Notes keys that there are not, and values that are not allowed. None if the
@@ -36,9 +39,17 @@ impl Draft {
         for (key, value) in &Source::new(text, path).parse(mistakes)? {
             match key.value.as_str() {
                 "listen" => draft.listen = draft.array(value, mistakes),
-                "disks" => draft.disks = draft.tables("disks", value, mistakes),
-                "groups" => draft.groups = draft.tables("groups", value, mistakes),
-                "exports" => draft.exports = draft.tables("exports", value, mistakes),
+                "groups" => draft.groups = draft.tables("groups", "", value, mistakes),
+                table @ ("disks" | "pools") => {
+                    let kind = if table == "pools" { POOL } else { DISK };
+                    let disks = draft.tables(table, kind, value, mistakes);
+                    draft.disks.extend(disks);
+                }
+                table @ ("exports" | "volumes") => {
+                    let kind = if table == "volumes" { VOLUME } else { EXPORT };
+                    let exports = draft.tables(table, kind, value, mistakes);
+                    draft.exports.extend(exports);
+                }
                 name => {
                     if draft.server.set(name, value, mistakes).is_none() {
                         draft.has_gaps |= matches!(value.form, Form::Table(_));
@@ -51,10 +62,22 @@ impl Draft {
         Some(draft)
     }
 
+    /// The name of the disk or pool that an export is on; none if that is not known.
+    pub(super) fn disk_of<'d>(&'d self, export: &'d Object<ExportKeys>) -> Option<&'d str> {
+        let ExportKeys { disk, pool, volume, .. } = &export.keys;
+        let of_volume = |name: &String| {
+            let volumes = self.exports.iter().filter(|one| one.kind == VOLUME);
+            volumes.filter(|one| one.name.value == *name).find_map(|one| one.keys.pool.as_ref())
+        };
+        let name = disk.as_ref().or(pool.as_ref()).or_else(|| of_volume(volume.as_ref()?));
+        name.map(String::as_str)
+    }
+
     /// A table of tables.
     fn tables<O: Keys>(
         &mut self,
         key: &str,
+        kind: &'static str,
         found: &Written,
         mistakes: &mut Mistakes,
     ) -> Vec<Object<O>> {
@@ -62,7 +85,7 @@ impl Draft {
         let of_all = self.table(key, found, mistakes);
         for (name, value) in of_all.into_iter().flatten() {
             let inner = self.table(&format!("{key}.{}", name.value), value, mistakes);
-            objects.extend(inner.map(|inner| Object::read(name.clone(), inner, mistakes)));
+            objects.extend(inner.map(|inner| Object::read(name.clone(), kind, inner, mistakes)));
         }
         objects
     }
@@ -78,7 +101,7 @@ impl Draft {
         for element in elements {
             let begin = At { value: String::new(), place: element.place.clone() };
             let inner = self.table("[[listen]]", element, mistakes);
-            objects.extend(inner.map(|inner| Object::read(begin, inner, mistakes)));
+            objects.extend(inner.map(|inner| Object::read(begin, "", inner, mistakes)));
         }
         objects
     }

@@ -136,8 +136,11 @@ pub enum Problem {
     BadName { what: &'static str, name: String, max: usize },
 
     /// A disk that would be taken for a group.
-    #[error("disk {disk:?}: a name that begins with \"/\" is a group's; any other is allowed")]
-    DiskAsGroup { disk: String },
+    #[error("{what} {disk:?}: a name that begins with \"/\" is a group's; any other is allowed")]
+    DiskAsGroup { what: &'static str, disk: String },
+    /// A disk and a pool of one name, which are told apart by it.
+    #[error("{name:?} is the name of a {other} and of a {what}; a name is allowed once")]
+    DiskAndPool { name: String, what: &'static str, other: &'static str },
     /// No disk at all.
     #[error("there is no disk; a [disks.NAME] table is needed")]
     NoDisk,
@@ -153,6 +156,9 @@ pub enum Problem {
     /// A key that this back end needs.
     #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
     MissingKey { disk: String, key: &'static str, backend: &'static str },
+    /// A key of another kind of objects.
+    #[error("{kind} {name:?} has {key}, which no {kind} takes")]
+    NotOfKind { kind: &'static str, name: String, key: &'static str },
     /// A key that means nothing to this back end.
     #[error("disk {disk:?} has {key}, which a {backend} disk does not take")]
     UnusedKey { disk: String, key: &'static str, backend: &'static str },
@@ -215,11 +221,32 @@ pub enum Problem {
     )]
     TooMuchMemory { disk: String, needs: u64, has: u64 },
     /// One file behind two disks.
-    #[error("disk file {path:?} is that of disk {other:?} too; one disk a file is allowed")]
-    SameFile { path: PathBuf, other: String },
+    #[error("disk file {path:?} is that of {of} {other:?} too; one disk a file is allowed")]
+    SameFile { path: PathBuf, of: &'static str, other: String },
     /// A disk of no bytes.
-    #[error("disk {disk:?} has 0 bytes; at least 1 is needed")]
-    EmptyDisk { disk: String },
+    #[error("{what} {disk:?} has 0 bytes; at least 1 is needed")]
+    EmptyDisk { what: &'static str, disk: String },
+    /// A pool whose path is no directory.
+    #[error("pool directory {path:?}: {reason}")]
+    NoPoolDirectory { path: PathBuf, reason: io::Error },
+    /// A pool without volumes.
+    #[error("pool {pool:?} has no volume; a [volumes.NAME] table with pool = {pool:?} is needed")]
+    NoVolume { pool: String },
+    /// A name that would not do as a part of a file's name.
+    #[error(
+        "{name:?}: the name of a volume is 1 to {max} of A-Z a-z 0-9 . _ -, and begins with a \
+         letter or digit"
+    )]
+    BadVolumeName { name: String, max: usize },
+    /// A volume without a place.
+    #[error("volume {volume:?}: pool {pool:?} has no path, so an absolute path is needed")]
+    NoVolumePath { volume: String, pool: String },
+    /// A volume of a pool that is on another device.
+    #[error(
+        "volume {volume:?} is on {on}, and {pool}: a pool is one device (same_device = \"warn\" \
+         allows it)"
+    )]
+    OtherDevice { volume: String, on: String, pool: String },
     /// A hierarchy for a scheduler that has none to choose.
     #[error(transparent)]
     NoHierarchy(NoHierarchy),
@@ -254,25 +281,31 @@ pub enum Problem {
     /// Two exports of one name.
     #[error("there are two exports {name:?}; a name is allowed once")]
     ExportTwice { name: String },
-    /// An export of a disk that there is not.
-    #[error("there is no disk {disk:?}; there are: {known}")]
-    UnknownDisk { disk: String, known: String },
+    /// An export of a disk that there is not, or a volume of a pool.
+    #[error("there is no {what} {disk:?}; there are: {known}")]
+    UnknownDisk { what: &'static str, disk: String, known: String },
+    /// An export of a pool as a whole.
+    #[error("{pool:?} is a pool: volume = NAME is needed, the name of one of its volumes")]
+    PoolForDisk { pool: String },
+    /// An export of two things.
+    #[error("export {export:?} has disk and volume; one of them is allowed")]
+    DiskAndVolume { export: String },
     /// An export of no bytes.
     #[error("export {export:?} has 0 bytes; at least 1 is needed")]
     EmptyExport { export: String },
     /// A range that leaves the disk.
     #[error(
-        "export {export:?} is offset {offset} and size {size}, {past} bytes past the end of \
-         disk {disk:?}, which has {disk_size} bytes",
+        "export {export:?} is offset {offset} and size {size}, {past} bytes past the end of {on}, \
+         which has {disk_size} bytes",
         past = offset.saturating_add(*size).saturating_sub(*disk_size)
     )]
-    PastEnd { export: String, offset: u64, size: u64, disk: String, disk_size: u64 },
+    PastEnd { export: String, offset: u64, size: u64, on: String, disk_size: u64 },
     /// Ranges that share bytes, of which both may be written.
     #[error(
-        "exports {export:?} and {other:?} share the bytes {} to {} of disk {disk:?}; that is \
+        "exports {export:?} and {other:?} share the bytes {} to {} of {on}; that is \
          allowed if one of them or both are read-only", bytes.start, bytes.end - 1
     )]
-    Overlap { export: String, other: String, disk: String, bytes: Range<u64> },
+    Overlap { export: String, other: String, on: String, bytes: Range<u64> },
     /// A border inside a block.
     #[error(transparent)]
     InsideBlock(Box<InsideBlock>),

@@ -1,14 +1,16 @@
-//! The exports: ranges of disks that clients ask for by name.
+//! The exports: disks, volumes, or ranges of them, that clients ask for by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
 
-use super::disk::Checked;
+use super::disk::{Checked, CheckedVolume};
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
-use super::keys::{ExportKeys, Object};
+use super::keys::{DISK, ExportKeys, Object, POOL, State, VOLUME};
 use super::mistakes::Mistakes;
+use super::pool::refuse_others;
 use crate::borders::Placed;
 
 /// One export.
@@ -16,11 +18,13 @@ use crate::borders::Placed;
 pub struct ExportConfig {
     /// What clients ask for; empty is the default export of the NBD protocol.
     pub name: String,
-    /// Its disk, as an index into [`Config::disks`](super::Config::disks).
+    /// Its disk or pool, as an index into [`Config::disks`](super::Config::disks).
     pub disk: usize,
-    /// Where on the disk it starts, in bytes.
+    /// Its volume, as an index into those of the disk.
+    pub volume: usize,
+    /// Where on the volume it starts, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes, at least 1; up to the end of the disk where none was written.
+    /// How long it is, in bytes, at least 1; up to the end of the volume where none was written.
     pub size: u64,
     /// Its tenant, as an index into [`Config::groups`](super::Config::groups).
     pub group: usize,
@@ -29,7 +33,7 @@ pub struct ExportConfig {
 }
 
 impl ExportConfig {
-    /// Returns the range of bytes of the disk that it is.
+    /// Returns the range of bytes of the volume that it is.
     pub fn bytes(&self) -> Range<u64> {
         self.offset..self.offset + self.size
     }
@@ -39,6 +43,7 @@ impl ExportConfig {
 pub(super) fn check_names(drafts: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
     let mut known = BTreeSet::new();
     for Object { name, .. } in drafts {
+        // A volume is an export of its name.
         if !known.insert(&name.value) {
             mistakes.add(&name.place, Problem::ExportTwice { name: name.value.clone() });
         }
@@ -62,12 +67,15 @@ pub(super) fn check(
     let mut extents = Vec::new();
     let mut ranges = Ranges::default();
     for (index, written) in draft.exports.iter().enumerate() {
+        if !written.kind.is_empty() {
+            refuse_others(written, mistakes);
+        }
         let extent = find_extent(written, draft, disks, mistakes);
         if let Some(extent) = &extent {
             if ranges.overlap_with(extent) {
-                mistakes.note(check_beside(extent, &extents, disks));
+                mistakes.note(check_beside(extent, &extents));
             }
-            check_borders(extent, &disks[extent.disk], mistakes);
+            check_borders(extent, mistakes);
         }
         let group = members.path(index).and_then(|path| Some((*groups.get(path)?, path)));
         exports.push(check_export(written, extent.as_ref(), group, mistakes));
@@ -86,59 +94,127 @@ fn check_export(
     if !draft.states.group.is_missing() {
         mistakes.note(check_name("export", &draft.name));
     }
-    let (Extent { disk, bytes, .. }, (group, path)) = (extent?, group?);
-    let size = bytes.end - bytes.start;
+    let (&Extent { disk, volume, ref bytes, .. }, (group, path)) = (extent?, group?);
+    let (offset, size) = (bytes.start, bytes.end - bytes.start);
     let mut keys = draft.keys.clone();
     (keys.size, keys.group) = (Some(size), Some(path.to_owned()));
     let name = draft.name.value.clone();
-    Some(ExportConfig { name, disk: *disk, offset: bytes.start, size, group, keys })
+    Some(ExportConfig { name, disk, volume, offset, size, group, keys })
 }
 
-/// What of a disk an export is.
+/// What of a volume an export is.
 struct Extent<'a> {
     draft: &'a Object<ExportKeys>,
-    /// Its index.
+    /// Its disk, and that one's volume, as indices.
     disk: usize,
-    /// Not empty, and all of the disk.
+    volume: usize,
+    of: On<'a>,
+    /// Not empty, and all of the volume.
     bytes: Range<u64>,
+}
+
+/// A volume, as messages call it.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    what: &'static str,
+    volume: &'a CheckedVolume,
+}
+
+impl fmt::Display for On<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.what, self.volume.name)
+    }
 }
 
 fn find_extent<'a>(
     written: &'a Object<ExportKeys>,
     draft: &Draft,
-    disks: &[Checked],
+    disks: &'a [Checked],
     mistakes: &mut Mistakes,
 ) -> Option<Extent<'a>> {
-    let Object { keys, states, .. } = written;
-    if states.disk.is_missing() && !written.has_gaps {
-        mistakes.add(&written.name.place, Problem::Missing { key: "disk" });
-    }
-    let name = keys.disk.as_ref()?;
-    let disk = disks.iter().position(|disk| disk.name == *name);
-    if disk.is_none() && !draft.has_gaps && !disks.is_empty() {
-        mistakes.note(states.disk.refuse(unknown_disk(name, disks)));
-    }
+    let Object { states, .. } = written;
+    let found = mistakes.note(find_volume(written, draft, disks)).flatten();
     if states.offset.is_wrong() || states.size.is_wrong() {
         return None;
     }
-    let disk = disk?;
-    let bytes = mistakes.note(check_range(written, &disks[disk]))??;
-    Some(Extent { draft: written, disk, bytes })
+    let (disk, volume) = found?;
+    let of = On { what: disks[disk].what_of_volume(), volume: &disks[disk].volumes[volume] };
+    let bytes = mistakes.note(check_range(written, of))??;
+    Some(Extent { draft: written, disk, volume, of, bytes })
 }
 
-fn unknown_disk(disk: &str, disks: &[Checked]) -> Problem {
-    let known: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.name)).collect();
-    Problem::UnknownDisk { disk: disk.to_owned(), known: known.join(", ") }
+/// The disk of an export and that one's volume, as indices; none where that is not known, for a
+/// reason that is told elsewhere.
+fn find_volume(
+    written: &Object<ExportKeys>,
+    draft: &Draft,
+    disks: &[Checked],
+) -> Result<Option<(usize, usize)>, Mistake> {
+    let Object { name, keys, states, kind, has_gaps } = written;
+    let is_whole = !draft.has_gaps && !disks.is_empty();
+    let unknown = |state: &State, what, name: &str, known: Vec<&str>| {
+        let known: Vec<_> = known.iter().map(|known| format!("{known:?}")).collect();
+        let (disk, known) = (name.to_owned(), known.join(", "));
+        if is_whole { state.refuse(Problem::UnknownDisk { what, disk, known }) } else { Ok(()) }
+    };
+    let missing = |key| {
+        if *has_gaps { Ok(None) } else { Err(name.place.mistake(Problem::Missing { key })) }
+    };
+    let volume_of = |disk: usize, name: &str| {
+        let volumes = &disks[disk].volumes;
+        volumes.iter().position(|volume| volume.name == name).map(|volume| (disk, volume))
+    };
+    if *kind == VOLUME {
+        let Some(pool) = &keys.pool else {
+            return if states.pool.is_missing() { missing("pool") } else { Ok(None) };
+        };
+        let pools = || disks.iter().filter(|disk| disk.is_pool);
+        let Some(at) = disks.iter().position(|disk| disk.is_pool && disk.name == *pool) else {
+            let known = pools().map(|pool| &*pool.name).collect();
+            return unknown(&states.pool, POOL, pool, known).map(|()| None);
+        };
+        return Ok(volume_of(at, &name.value));
+    }
+    if let Some(of) = &keys.volume {
+        if keys.disk.is_some() {
+            let export = name.value.clone();
+            states.volume.refuse(Problem::DiskAndVolume { export })?;
+        }
+        let pools = || (0..disks.len()).filter(|&disk| disks[disk].is_pool);
+        let found = pools().find_map(|pool| volume_of(pool, of));
+        if found.is_none()
+            && !draft.exports.iter().any(|one| one.kind == VOLUME && one.name.value == *of)
+        {
+            let known = pools().flat_map(|pool| &disks[pool].volumes);
+            let known = known.map(|volume| &*volume.name).collect();
+            unknown(&states.volume, VOLUME, of, known)?;
+        }
+        return Ok(found);
+    }
+    let Some(disk) = &keys.disk else {
+        let is_missing = states.disk.is_missing() && states.volume.is_missing();
+        return if is_missing { missing("disk") } else { Ok(None) };
+    };
+    match disks.iter().position(|known| known.name == *disk) {
+        Some(pool) if disks[pool].is_pool => {
+            states.disk.refuse(Problem::PoolForDisk { pool: disk.clone() }).map(|()| None)
+        }
+        Some(disk) => Ok(Some((disk, 0))),
+        None => {
+            let known = disks.iter().filter(|disk| !disk.is_pool).map(|disk| &*disk.name);
+            unknown(&states.disk, DISK, disk, known.collect()).map(|()| None)
+        }
+    }
 }
 
-/// The bytes from `offset` on, as many as `size` says, else all. None if the disk's size is not
+/// The bytes from `offset` on, as many as `size` says, else all. None if the volume's size is not
 /// known.
-fn check_range(draft: &Object<ExportKeys>, disk: &Checked) -> Result<Option<Range<u64>>, Mistake> {
+fn check_range(draft: &Object<ExportKeys>, on: On<'_>) -> Result<Option<Range<u64>>, Mistake> {
     let ExportKeys { offset, size, .. } = draft.keys;
     let (of_size, of_offset) = (draft.states.size.place(), draft.states.offset.place());
     let place = of_size.or(of_offset).unwrap_or(&draft.name.place);
     let export = draft.name.value.clone();
-    let Some(disk_size) = disk.size else {
+    let Some(disk_size) = on.volume.size else {
         let is_empty = size == Some(0);
         return if is_empty {
             Err(place.mistake(Problem::EmptyExport { export }))
@@ -148,8 +224,9 @@ fn check_range(draft: &Object<ExportKeys>, disk: &Checked) -> Result<Option<Rang
     };
     let size = size.unwrap_or(disk_size.saturating_sub(offset));
     if offset.saturating_add(size) > disk_size {
-        let disk = disk.name.clone();
-        return Err(place.mistake(Problem::PastEnd { export, offset, size, disk, disk_size }));
+        let on = on.to_string();
+        let problem = Problem::PastEnd { export, offset, size, on, disk_size };
+        return Err(place.mistake(problem));
     }
     if size == 0 {
         return Err(place.mistake(Problem::EmptyExport { export }));
@@ -157,12 +234,12 @@ fn check_range(draft: &Object<ExportKeys>, disk: &Checked) -> Result<Option<Rang
     Ok(Some(offset..offset + size))
 }
 
-/// Notes borders inside a block, as far as the disk's blocks are known.
-fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
-    let (Some(block), Some(end_of_disk)) = (disk.block, disk.size) else { return };
-    let Extent { draft, bytes, .. } = export;
-    let placed =
-        Placed { export: &draft.name.value, disk: &disk.name, is_file: disk.file.is_some() };
+/// Notes borders inside a block, as far as the volume's blocks are known.
+fn check_borders(export: &Extent<'_>, mistakes: &mut Mistakes) {
+    let Extent { draft, bytes, of: On { what, volume }, .. } = export;
+    let (Some(block), Some(end_of_disk)) = (volume.block, volume.size) else { return };
+    let (disk, is_file) = (&*volume.name, volume.file.is_some());
+    let placed = Placed { export: &draft.name.value, what, disk, is_file };
     let [begins, ends] = placed.inside_blocks(bytes, block, end_of_disk);
     let (offset, size) = (draft.states.offset.place(), draft.states.size.place());
     for (problem, place) in [(begins, offset), (ends, size.or(offset))] {
@@ -177,8 +254,8 @@ fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
 /// then each is compared with its neighbours alone.
 #[derive(Default)]
 struct Ranges {
-    /// Where they end, by their disks and where they start.
-    ends: BTreeMap<(usize, u64), u64>,
+    /// Where they end, by their volumes and where they start.
+    ends: BTreeMap<((usize, usize), u64), u64>,
     /// Whether some overlap: a neighbour does not tell then.
     some_overlap: bool,
 }
@@ -190,22 +267,19 @@ impl Ranges {
             return false;
         }
         let Range { start, end } = export.bytes;
-        let place = (export.disk, start);
+        let volume = (export.disk, export.volume);
+        let place = (volume, start);
         let before = self.ends.range(..=place).next_back();
         let behind = self.ends.range(place..).next();
-        self.some_overlap |= before.is_some_and(|(at, ends)| at.0 == export.disk && *ends > start)
-            || behind.is_some_and(|(at, _)| at.0 == export.disk && at.1 < end);
+        self.some_overlap |= before.is_some_and(|(at, ends)| at.0 == volume && *ends > start)
+            || behind.is_some_and(|(at, _)| at.0 == volume && at.1 < end);
         self.ends.insert(place, end);
         self.some_overlap
     }
 }
 
 /// Returns whether `export` may stand beside the `others`.
-fn check_beside(
-    export: &Extent<'_>,
-    others: &[Extent<'_>],
-    disks: &[Checked],
-) -> Result<(), Mistake> {
+fn check_beside(export: &Extent<'_>, others: &[Extent<'_>]) -> Result<(), Mistake> {
     let name = &export.draft.name;
     for other in others {
         let other_name = &other.draft.name.value;
@@ -214,11 +288,12 @@ fn check_beside(
         let may_share = !(export.draft.may_write() && other.draft.may_write());
         // Of two of one name, that is told.
         let are_one = name.value == *other_name;
-        if export.disk == other.disk && !bytes.is_empty() && !may_share && !are_one {
+        let is_one_volume = (export.disk, export.volume) == (other.disk, other.volume);
+        if is_one_volume && !bytes.is_empty() && !may_share && !are_one {
             return name.refuse(Problem::Overlap {
                 export: name.value.clone(),
                 other: other_name.clone(),
-                disk: disks[export.disk].name.clone(),
+                on: export.of.to_string(),
                 bytes,
             });
         }

@@ -289,7 +289,7 @@ impl OfGroup<'_> {
     /// Notes limits where a disk of the group has a scheduler without them.
     fn check_limits(self, mistakes: &mut Mistakes) {
         let is_here =
-            |name: &str| self.exports().any(|export| export.keys.disk.as_deref() == Some(name));
+            |name: &str| self.exports().any(|export| self.draft.disk_of(export) == Some(name));
         let disks = self.disks.iter().filter(|disk| is_here(&disk.name));
         let mut without = disks.filter_map(|disk| {
             let scheduler = disk.config.as_ref()?.scheduler;
@@ -316,9 +316,9 @@ impl OfGroup<'_> {
         let is_open = !self.members.are_all_known
             || self
                 .exports()
-                .any(|export| export.keys.disk.as_ref().is_none_or(|name| !exists(name)));
+                .any(|export| self.draft.disk_of(export).is_none_or(|name| !exists(name)));
         let has_exports = |disk: &&Checked| {
-            self.exports().any(|export| export.keys.disk.as_ref() == Some(&disk.name))
+            self.exports().any(|export| self.draft.disk_of(export) == Some(&disk.name))
         };
         let index = self.disks.iter().position(|disk| disk.name == name.value);
         match index.filter(|&index| has_exports(&&self.disks[index])) {

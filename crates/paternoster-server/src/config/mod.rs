@@ -38,6 +38,7 @@ mod mistakes;
 mod nbd;
 mod options;
 mod polling;
+mod pool;
 mod reference;
 mod scheduler;
 
@@ -51,14 +52,14 @@ use paternoster::{GroupLimits, Weight};
 pub use crate::depth::Depth;
 pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
 pub(crate) use difference::needs_restart;
-pub use disk::{BackendConfig, DiskConfig};
+pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
 pub(crate) use keys::kinds::shown_span;
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    SchedulerWord, ServerKeys, limit_names,
+    SameDevice, SchedulerWord, ServerKeys, limit_names,
 };
 pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, group_kind, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
@@ -160,6 +161,15 @@ impl Config {
         if threads > 1 { threads } else { 0 }
     }
 
+    /// Returns the exports of a volume of a disk, both as indices.
+    pub(crate) fn exports_of(
+        &self,
+        disk: usize,
+        volume: usize,
+    ) -> impl Iterator<Item = &ExportConfig> {
+        self.exports.iter().filter(move |export| (export.disk, export.volume) == (disk, volume))
+    }
+
     /// Returns a group and those above it, as indices into [`Config::groups`].
     pub fn lineage(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(group), |&group| self.groups[group].parent)
@@ -196,24 +206,32 @@ impl Config {
                 _ => None,
             };
             what.map(|what| {
-                format!("disk {:?}: {what} have no effect under {scheduler}", disk.name)
+                let of = disk.what();
+                format!("{of} {:?}: {what} have no effect under {scheduler}", disk.name)
             })
         });
-        let containers = self.disks.iter().filter_map(|disk| match &disk.backend {
-            BackendConfig::File { path, .. } => container::notice(&disk.name, path),
+        let volumes = self
+            .disks
+            .iter()
+            .flat_map(|disk| disk.volumes.iter().map(|volume| (disk.what_of_volume(), volume)));
+        let containers = volumes.filter_map(|(what, volume)| match &volume.backend {
+            BackendConfig::File { path, .. } => container::notice(what, &volume.name, path),
             BackendConfig::Memory { .. }
             | BackendConfig::Modelled { .. }
             | BackendConfig::Device { .. }
             | BackendConfig::Nbd { .. } => None,
         });
+        let apart = self.disks.iter().filter_map(devices::apart);
         let unplugged = self.disks.iter().filter(|disk| !disk.keys.plug && self.keys.threads == 1);
         let unplugged = unplugged.map(|disk| {
-            let name = &disk.name;
-            format!("disk {name:?}: plug has no effect with threads = 1, where nothing is plugged")
+            let (what, name) = (disk.what(), &disk.name);
+            format!(
+                "{what} {name:?}: plug has no effect with threads = 1, where nothing is plugged"
+            )
         });
         let unpolled = self.disks.iter().filter(|disk| {
             let polls = matches!(disk.keys.polling.poll, PollMode::Classic | PollMode::Hybrid);
-            polls && matches!(disk.backend, BackendConfig::Memory { .. })
+            polls && matches!(disk.backend(), BackendConfig::Memory { .. })
         });
         let unpolled = unpolled.map(|disk| {
             format!(
@@ -227,7 +245,7 @@ impl Config {
         let shared: BTreeSet<_> = devices::shared(&self.disks).into_values().collect();
         let long = self.listen.iter().filter_map(Listen::notice);
         let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
-        notices.chain(shared).chain(long).collect()
+        notices.chain(apart).chain(shared).chain(long).collect()
     }
 }
 

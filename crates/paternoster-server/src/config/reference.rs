@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::{
-    About, DiskKeys, ExportKeys, GroupKeys, Key, KeyInfo, Keys, ListenKeys, ServerKeys,
+    About, DiskKeys, EXPORT, ExportKeys, GroupKeys, Key, KeyInfo, Keys, ListenKeys, POOL,
+    ServerKeys, VOLUME,
 };
 
 /// A kind of tables of the file.
@@ -16,9 +17,12 @@ pub struct TableInfo {
 }
 
 /// Returns all kinds of tables that a file has, the file itself first.
-pub fn reference() -> [TableInfo; 5] {
-    let [listen, disks, groups, exports] =
-        [keys::<ListenKeys>(), keys::<DiskKeys>(), keys::<GroupKeys>(), keys::<ExportKeys>()];
+pub fn reference() -> [TableInfo; 7] {
+    let [listen, groups] = [keys::<ListenKeys>(), keys::<GroupKeys>()];
+    let disks = keys_of::<DiskKeys>(|key| key.of.is_none_or(|of| of != POOL));
+    let pools = keys_of::<DiskKeys>(|key| key.is_of(POOL));
+    let [volumes, exports] =
+        [VOLUME, EXPORT].map(|kind| keys_of::<ExportKeys>(|key| key.is_of(kind)));
     let named = |keys| json!({"type": "object", "additionalProperties": object(keys)});
     let several = json!({"type": "array", "items": object(&listen)});
     let see = "See below.";
@@ -26,15 +30,19 @@ pub fn reference() -> [TableInfo; 5] {
     let mut file = keys::<ServerKeys>();
     file.extend([
         tables("listen", "", "none", of_listen, several),
-        tables("disks", "at least one", "–", see, named(&disks)),
+        tables("disks", "at least one, or a pool", "–", see, named(&disks)),
+        tables("pools", "", "none", see, named(&pools)),
         tables("groups", "", "none", see, named(&groups)),
-        tables("exports", "at least one", "–", see, named(&exports)),
+        tables("volumes", "of each pool at least one", "none", see, named(&volumes)),
+        tables("exports", "at least one, or a volume", "–", see, named(&exports)),
     ]);
     [
         TableInfo { heading: "## The file", keys: file },
         TableInfo { heading: "## `[[listen]]`", keys: listen },
         TableInfo { heading: "## `[disks.NAME]`", keys: disks },
+        TableInfo { heading: "## `[pools.NAME]`", keys: pools },
         TableInfo { heading: "## `[groups.\"/PATH\"]`", keys: groups },
+        TableInfo { heading: "## `[volumes.NAME]`", keys: volumes },
         TableInfo { heading: "## `[exports.NAME]`", keys: exports },
     ]
 }
@@ -81,12 +89,18 @@ pub fn schema() -> Value {
     let mut schema = object(&file.keys);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "The configuration of paternoster serve".into();
-    schema["required"] = json!(["disks", "exports"]);
+    let any_of = |names: [&str; 2]| json!({"anyOf": names.map(|name| json!({"required": [name]}))});
+    schema["allOf"] = json!([any_of(["disks", "pools"]), any_of(["volumes", "exports"])]);
     schema
 }
 
 fn keys<O: Keys>() -> Vec<KeyInfo> {
-    O::KEYS.iter().map(Key::info).collect()
+    keys_of::<O>(|_| true)
+}
+
+/// Those keys that are of a kind of objects.
+fn keys_of<O: Keys>(is_of: impl Fn(&&Key<O>) -> bool) -> Vec<KeyInfo> {
+    O::KEYS.iter().filter(is_of).map(Key::info).collect()
 }
 
 fn tables(

@@ -7,22 +7,15 @@
 
 use std::collections::BTreeSet;
 
-use paternoster::{Instant, Nanos};
-use paternoster_disk::{Damage, DiskOp, Fault, Notice, VolumeId};
+use paternoster_disk::{DiskOp, Fault, Notice, VolumeId};
 
 use super::{Connections, DiskOwner};
-
-/// The least time between two looks at the image, but for those after faults.
-const LOOK: Nanos = Nanos::from_millis(1_000);
 
 /// What has been reported of one disk.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     kinds: BTreeSet<(VolumeId, DiskOp, i32)>,
     not_durable: BTreeSet<VolumeId>,
-    damage: Option<Damage>,
-    /// When the image was looked at last.
-    looked_at: Option<Instant>,
 }
 
 impl Faults {
@@ -30,25 +23,17 @@ impl Faults {
     fn note(&mut self, fault: &Fault) -> bool {
         self.kinds.insert((fault.volume, fault.op, fault.errno.raw_os_error()))
     }
-
-    /// Begins a look at the image if it is time for one. Returns whether it is.
-    fn begin_look(&mut self, now: Instant) -> bool {
-        let due = self.looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK);
-        if due {
-            self.looked_at = Some(now);
-        }
-        due
-    }
 }
 
 impl Connections {
     /// Reports what is new. Called before the outcomes of commands are taken, which are what leads
     /// from a fault to an export, and after every round.
     pub(super) fn report_faults(&mut self, owner: &mut DiskOwner) {
-        for (_, notice) in owner.take_notices() {
+        for (volume, notice) in owner.take_notices() {
+            let (disk, volume) = (&self.label.config.name, self.label.volumes.name(volume));
             match notice {
-                Notice::Info(text) => tracing::info!(disk = self.label.config.name, "{text}"),
-                Notice::Warning(text) => tracing::warn!(disk = self.label.config.name, "{text}"),
+                Notice::Info(text) => tracing::info!(disk, volume, "{text}"),
+                Notice::Warning(text) => tracing::warn!(disk, volume, "{text}"),
             }
         }
         let faults = owner.take_faults();
@@ -59,28 +44,28 @@ impl Connections {
             if fault.poisons && self.faults.not_durable.insert(fault.volume) {
                 tracing::error!(
                     disk = self.label.config.name,
+                    volume = self.label.volumes.name(fault.volume),
                     "a sync has failed: every FLUSH and every FUA command gets EIO until the \
                      server restarts"
                 );
             }
         }
-        if self.faults.begin_look(owner.now()) || !faults.is_empty() {
-            let damage = owner.backend(self.label.volume).damage();
-            if let Some(damage) = damage.filter(|_| damage != self.faults.damage) {
-                tracing::error!(disk = self.label.config.name, "{damage}");
-            }
-            self.faults.damage = damage;
+        let after_fault = faults.first().map(|fault| fault.volume);
+        for (volume, damage) in self.label.volumes.look(owner, after_fault) {
+            let (disk, volume) = (&self.label.config.name, self.label.volumes.name(volume));
+            tracing::error!(disk, volume, "{damage}");
         }
     }
 
     fn report_fault(&self, fault: &Fault) {
-        let Fault { op, errno, piece, .. } = fault;
+        let Fault { volume, op, errno, piece, .. } = fault;
         let export = piece.and_then(|piece| {
             let client = self.register.get(self.transport.client_of(piece.tag)?)?;
             Some(client.export.name.as_str())
         });
         tracing::error!(
             disk = self.label.config.name,
+            volume = self.label.volumes.name(*volume),
             export,
             offset = piece.map(|piece| piece.offset),
             bytes = piece.map(|piece| piece.len),
@@ -107,13 +92,5 @@ mod tests {
         assert!(is_new(DiskOp::Write, Errno::IO));
         assert!(is_new(DiskOp::Write, Errno::NOSPC));
         assert!(!is_new(DiskOp::Write, Errno::IO));
-    }
-
-    #[test]
-    fn the_image_is_looked_at_at_most_once_a_second() {
-        let mut faults = Faults::default();
-        let at = |millis| Instant::START + Nanos::from_millis(millis);
-        let looks = [0, 10, 999, 1000, 1001, 5000].map(|millis| faults.begin_look(at(millis)));
-        assert_eq!(looks, [true, false, false, true, false, true]);
     }
 }

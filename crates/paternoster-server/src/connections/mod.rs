@@ -30,6 +30,7 @@ mod stat;
 mod swarm;
 mod targets;
 mod transport;
+mod volumes;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -38,7 +39,9 @@ use std::sync::{Arc, mpsc};
 #[cfg(test)]
 use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, GroupId, Instant};
-use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner, VolumeId};
+#[cfg(test)]
+use paternoster_disk::VolumeId;
+use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
 use slotmap::SlotMap;
 
 use self::faults::Faults;
@@ -49,6 +52,7 @@ use self::register::Register;
 use self::shutdown::{Patience, ShuttingDown};
 use self::targets::UnmetTargets;
 pub(crate) use self::transport::{Transport, nbd};
+pub(crate) use self::volumes::Volumes;
 use crate::clients::{Export, Gone, TenantId};
 use crate::config::DiskConfig;
 #[cfg(test)]
@@ -83,8 +87,7 @@ impl Tenant {
 pub(crate) struct DiskLabel {
     /// Its configuration, with all that may change as it is in force.
     pub(crate) config: DiskConfig,
-    /// The volume that is all of it.
-    pub(crate) volume: VolumeId,
+    pub(crate) volumes: Volumes,
     /// The devices that its file is on; none of another back end, and empty if unknown.
     pub(crate) devices: Option<BTreeSet<String>>,
     /// That other disks are on the same device, as a sentence.
@@ -97,8 +100,9 @@ impl DiskLabel {
     fn in_memory(scheduler: SchedulerKind, volume: VolumeId) -> Self {
         let keys = DiskKeys { polling: PollMode::Interrupt.into(), ..DiskKeys::default() };
         let (name, backend) = ("d".to_owned(), BackendConfig::Memory { size: 1 });
-        let config = DiskConfig { name, keys, backend, scheduler: scheduler.into() };
-        Self { config, volume, devices: None, shares: None }
+        let config = DiskConfig::whole(name, keys, backend, scheduler.into());
+        let volumes = Volumes::new(false, [(volume, &config.volumes[0])]);
+        Self { config, volumes, devices: None, shares: None }
     }
 }
 
@@ -137,7 +141,7 @@ impl Connections {
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
-            greatest_rate: GreatestRate::new(label.config.backend.modelled_ops()),
+            greatest_rate: GreatestRate::new(label.config.backend().modelled_ops()),
             unmet_targets: UnmetTargets::default(),
             label,
         }

@@ -34,17 +34,17 @@ impl Connections {
         let accounts: Vec<Account> = accounts.collect();
         let owner = &*owner;
         let elevator = owner.engine().elevator();
-        let syncs = owner.engine().sync_stats(self.label.volume);
-        let backend = owner.backend(self.label.volume);
+        // Of a pool, what is one back end's is its first volume's.
+        let backend = owner.backend(self.label.volumes.first());
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
         let config = &self.label.config;
         DiskStat {
             name: config.name.clone(),
-            backend: config.backend.kind().to_owned(),
+            backend: config.backend().kind().to_owned(),
             engine: owner.io_engine().name().to_owned(),
-            size_bytes: backend.capabilities().size,
+            size_bytes: self.label.volumes.size(owner),
             elapsed_ns: at.since_start().as_nanos(),
             rotational: elevator.device().rotational,
             cache: backend.cache().map(|cache| CacheStat {
@@ -61,8 +61,8 @@ impl Connections {
             learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
-            syncs: syncs.succeeded,
-            sync_failed: syncs.failed,
+            syncs: self.label.volumes.syncs(owner).map(|syncs| syncs.succeeded).sum(),
+            sync_failed: self.label.volumes.syncs(owner).any(|syncs| syncs.failed),
             switches: switches.switches,
             moved: switches.moved,
             weights_apply: elevator.scheduler().kind().has_weights(),
@@ -127,7 +127,7 @@ impl Connections {
     /// that cannot hold, a sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
-        let backend = owner.backend(self.label.volume);
+        let backend = owner.backend(self.label.volumes.first());
         let unbound = backend.cache().filter(|cache| !cache.binds).map(announce::unbound);
         let far = backend.warnings(owner.now());
         let shares = self.label.shares.clone();

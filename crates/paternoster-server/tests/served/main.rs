@@ -10,6 +10,7 @@ mod exports;
 mod groups;
 mod hostile;
 mod negotiation;
+mod pools;
 mod queues;
 mod sessions;
 mod slow;

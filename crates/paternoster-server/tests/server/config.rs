@@ -8,7 +8,7 @@ use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight
 use paternoster_disk::CacheChoice;
 use paternoster_server::config::{
     BackendConfig, BackendKind, Config, Depth, DiskConfig, DiskKeys, GroupConfig, Listen,
-    ListenAddress, Options, SchedulerChoice, SchedulerWord,
+    ListenAddress, Options, SchedulerChoice, SchedulerWord, VolumeConfig,
 };
 
 /// A device of the laboratory with 1 MiB.
@@ -106,11 +106,10 @@ fn every_key_of_sockets_and_disks_is_read() {
     let unix = ListenAddress::Unix { path: rig.path("nbd.sock"), mode: 0o660 };
     assert_eq!(config.listen, [unix, tcp].map(|address| Listen { address, exports: None }));
     assert_eq!(config.ctl, Some(rig.path("ctl.sock")));
-    let disk = |name: &str, backend, keys| DiskConfig {
-        name: name.to_owned(),
-        backend,
-        scheduler: SchedulerChoice::Auto { rotational: false },
-        keys,
+    let disk = |name: &str, backend, keys| {
+        let (name, scheduler) = (name.to_owned(), SchedulerChoice::Auto { rotational: false });
+        let volumes = vec![VolumeConfig { name: name.clone(), backend }];
+        DiskConfig { name, is_pool: false, volumes, scheduler, keys }
     };
     let tunables = vec![
         ("read_expire".to_owned().into(), 20.into()),

@@ -81,7 +81,7 @@ fn two_images_on_one_device_are_told_with_it_at_the_start_and_in_stat() {
     let expected = match &devices[..] {
         [] => None,
         on => Some(format!(
-            "disks \"a\" and \"b\" are on the same device ({}): a weight holds on each disk for \
+            "disks \"a\" and \"b\" are on the same device ({}): a weight holds on each for \
              itself",
             on.join(" and ")
         )),

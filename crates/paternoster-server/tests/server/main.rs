@@ -8,6 +8,7 @@ mod machine;
 mod mistakes;
 mod pages;
 mod paths;
+mod pools;
 mod reference;
 mod schedulers;
 mod sockets;

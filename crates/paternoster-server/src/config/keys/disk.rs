@@ -1,4 +1,4 @@
-//! The keys of `[disks.NAME]`.
+//! The keys of `[disks.NAME]` and `[pools.NAME]`.
 
 use std::path::PathBuf;
 
@@ -16,6 +16,10 @@ use crate::config::polling::{PollMode, Polling};
 use crate::config::scheduler::AUTO;
 use crate::depth::{self, Depth};
 
+/// A disk that is one, and one that volumes share.
+pub(in crate::config) const DISK: &str = "disk";
+pub(in crate::config) const POOL: &str = "pool";
+
 /// The greatest `depth`.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 
@@ -23,6 +27,7 @@ const SERVERS: Whole<u32> = Whole::new(1..=512, "servers");
 const SERVICE: Whole<u32> = Whole::new(1..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
 const CONNECTIONS: Whole<u32> = Whole::new(1..=64, "connections");
+const SYNC_DEPTH: Whole<u32> = Whole::new(1..=64, "volumes");
 const RESENDS: Whole<u32> = Whole::new(0..=1000, "times");
 const RECONNECT: Span = Span::new(Nanos::ZERO, DAY, "s");
 const ANSWER_TIMEOUT: Span = Span::new(Nanos::from_millis(1), DAY, "s");
@@ -57,11 +62,13 @@ const URI: Text<NbdUri> = Text {
 keys! {
     /// What is set of a disk.
     pub struct DiskKeys, states DiskStates {
-        path: Option<PathBuf> = None, PATH, restart, of "file", default "–",
-            range "a regular file or block device that no other disk has";
+        path: Option<PathBuf> = None, PATH, restart, of "file pool", default "–",
+            range "a regular file or block device that no other disk has; of a pool, a directory";
             "The image or device. It is locked while it is served. A writable device is opened \
-             exclusively: one that is mounted, or part of another device, is refused by name.";
-        cache: CacheChoice = CacheChoice::Auto, Words::<CacheChoice>::ALL, restart, of "file",
+             exclusively: one that is mounted, or part of another device, is refused by name. Of a \
+             pool, the directory of its volumes' images.";
+        cache: CacheChoice = CacheChoice::Auto, Words::<CacheChoice>::ALL, restart,
+            of "file pool",
             default "`\"direct\"` where the file system or device takes `O_DIRECT`, else \
                      `\"page\"`";
             "Past the page cache, or through it ([below](#direct-io)). An explicit `\"direct\"` \
@@ -71,7 +78,7 @@ keys! {
              `\"auto\"` asks sysfs, and [does not believe \
              virtio](tuning.md#who-says-what-a-device-is).";
         backend: Option<BackendKind> = None, Words::<BackendKind>::ALL, restart,
-            default "none: `path`";
+            of "file memory modelled nbd", default "none: `path`";
             "What is behind the disk instead of a file. `\"memory\"` and `\"modelled\"` are \
              memory, zero at the start and lost at the end, the latter with the speed that the \
              next five keys set; `\"nbd\"` is [another NBD server's \
@@ -110,6 +117,12 @@ keys! {
             restart, of "nbd";
             "With `\"nbd\"`: whether data that was answered and not flushed is in doubt after a \
              lost connection ([below](#another-nbd-server)).";
+        same_device: SameDevice = SameDevice::Require, Words::<SameDevice>::ALL, restart,
+            of "pool";
+            "Whether a volume that is on another device than the pool's others is refused, or \
+             only warned of: a depth and a share of the device are those of one device.";
+        sync_depth: u32 = 4, SYNC_DEPTH, restart, of "pool";
+            "Volumes that sync at once, for FLUSH and FUA; the others wait for their turn.";
         scheduler: SchedulerWord = SchedulerWord::Auto, Words::<SchedulerWord>::ALL, live;
             "What orders the disk's requests; [`\"auto\"`](#what-auto-takes) takes `wfq` or \
              `cfq`. Weights work under `cfq`, `bfq` and `wfq`.";
@@ -259,7 +272,28 @@ impl BackendKind {
     }
 }
 
-words!(BackendKind, AfterReconnect, Hierarchy);
+/// What becomes of a volume that is on another device than its pool's others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameDevice {
+    /// It is refused.
+    Require,
+    /// It is warned of.
+    Warn,
+}
+
+impl SameDevice {
+    const ALL: [Self; 2] = [Self::Require, Self::Warn];
+
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Require => "require",
+            Self::Warn => "warn",
+        }
+    }
+}
+
+words!(BackendKind, SameDevice, AfterReconnect, Hierarchy);
 
 /// `Auto` has no word: it holds if `cache` is not written.
 impl Word for CacheChoice {

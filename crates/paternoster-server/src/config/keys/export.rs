@@ -1,12 +1,21 @@
-//! The keys of `[exports.NAME]`.
+//! The keys of `[exports.NAME]` and `[volumes.NAME]`.
+
+use std::path::PathBuf;
 
 use paternoster::{IoPrio, Weight};
 
 use super::group::OneWeight;
 use super::kinds::{Flag, Size, Text};
-use super::{NAME, Object, State, keys};
+use super::{NAME, Object, PATH, State, keys};
 use crate::config::draft::check_text;
 use crate::config::error::Problem;
+
+/// A part of a disk or volume, and a volume with the export that is all of it.
+pub(in crate::config) const EXPORT: &str = "export";
+pub(in crate::config) const VOLUME: &str = "volume";
+
+/// A path that is relative to the pool's.
+const IN_POOL: Text<PathBuf> = Text { kind: "path", read: |text, _| Ok(text.into()), ..PATH };
 
 const IO_PRIO: Text<IoPrio> = Text {
     kind: "text",
@@ -25,12 +34,22 @@ const DESCRIPTION: Text<String> = Text {
 keys! {
     /// What is set of an export.
     pub struct ExportKeys, states ExportStates {
-        disk: Option<String> = None, NAME, restart, default "–", range "the name of a disk";
-            "The disk that it is on; required.";
-        offset: u64 = 0, Size::ANY, restart, range "within the disk";
-            "Where on the disk it starts.";
-        size: Option<u64> = None, Size::ANY, restart, default "up to the disk's end",
-            range "1 byte or more, within the disk";
+        pool: Option<String> = None, NAME, restart, of "volume", default "–",
+            range "the name of a pool";
+            "The pool of a volume; required.";
+        path: Option<PathBuf> = None, IN_POOL, restart, of "volume", default "`NAME.img`",
+            range "a regular file or block device that no other volume or disk has";
+            "The image or device of a volume, relative to the pool's `path`.";
+        disk: Option<String> = None, NAME, restart, of "export", default "–",
+            range "the name of a disk";
+            "The disk that it is on; required, or `volume`.";
+        volume: Option<String> = None, NAME, restart, of "export", default "–",
+            range "the name of a volume";
+            "The volume that it is on, beside that one's own export.";
+        offset: u64 = 0, Size::ANY, restart, of "export", range "within the disk";
+            "Where on the disk or volume it starts.";
+        size: Option<u64> = None, Size::ANY, restart, of "export",
+            default "up to the disk's end", range "1 byte or more, within the disk";
             "Its length. Ranges of two exports may overlap if one or both are read-only, as for a \
              [backup](operations.md#back-up-and-copy-a-volume) of a volume in use.";
         group: Option<String> = None, NAME, restart, default "a group of the export's own name",

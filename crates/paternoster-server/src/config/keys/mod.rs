@@ -31,8 +31,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 pub(crate) use disk::DEPTH_MAX;
-pub use disk::{BackendKind, DiskKeys, SchedulerWord};
+pub use disk::{BackendKind, DiskKeys, SameDevice, SchedulerWord};
+pub(in crate::config) use disk::{DISK, POOL};
 pub use export::ExportKeys;
+pub(in crate::config) use export::{EXPORT, VOLUME};
 pub use group::{GroupKeys, limit_names};
 pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
 pub use kinds::About;
@@ -177,6 +179,8 @@ impl State {
 pub(crate) struct Object<O: Keys> {
     /// What it is called, and where it begins.
     pub(super) name: At<String>,
+    /// What kind of object it is, where a table of keys is of several.
+    pub(super) kind: &'static str,
     /// Its values, with defaults where nothing is written.
     pub(super) keys: O,
     pub(super) states: O::States,
@@ -186,12 +190,18 @@ pub(crate) struct Object<O: Keys> {
 
 impl<O: Keys> Object<O> {
     pub(super) fn new(name: At<String>) -> Self {
-        Self { name, keys: O::default(), states: O::States::default(), has_gaps: false }
+        let (keys, states) = (O::default(), O::States::default());
+        Self { name, kind: "", keys, states, has_gaps: false }
     }
 
     /// Reads the keys of a table. Notes what is wrong with them.
-    pub(super) fn read(name: At<String>, table: &Table, mistakes: &mut Mistakes) -> Self {
-        let mut object = Self::new(name);
+    pub(super) fn read(
+        name: At<String>,
+        kind: &'static str,
+        table: &Table,
+        mistakes: &mut Mistakes,
+    ) -> Self {
+        let mut object = Self { kind, ..Self::new(name) };
         for (key, value) in table {
             if object.set(&key.value, value, mistakes).is_none() {
                 object.has_gaps = true;

@@ -1,0 +1,132 @@
+//! The pools: which volumes share each, and what file each volume is.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+use super::disk::{Behind, Files, look_at_all};
+use super::draft::Draft;
+use super::error::{Mistake, Problem};
+use super::keys::{At, DiskKeys, ExportKeys, Keys, Object, SameDevice, State, VOLUME};
+use super::mistakes::Mistakes;
+
+/// The volumes of a pool by their names, with what stands behind each.
+pub(super) fn check(
+    pool: &Object<DiskKeys>,
+    whole: &Draft,
+    files: &mut Files,
+    mistakes: &mut Mistakes,
+) -> Vec<(String, Behind)> {
+    refuse_others(pool, mistakes);
+    if mistakes.note(check_directory(pool)).is_none() {
+        return Vec::new();
+    }
+    let name = &pool.name.value;
+    let is_of_pool = |volume: &&Object<ExportKeys>| {
+        volume.kind == VOLUME && volume.keys.pool.as_ref() == Some(name)
+    };
+    let mut volumes = Vec::new();
+    let mut devices = Devices::default();
+    for volume in whole.exports.iter().filter(is_of_pool) {
+        let Some(path) = mistakes.note(path_of(volume, pool)) else { continue };
+        let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
+        let volume_name = &volume.name.value;
+        let is_part = |export: &Object<ExportKeys>| {
+            export.keys.volume.as_ref() == Some(volume_name) && export.may_write()
+        };
+        let is_written = volume.may_write() || whole.exports.iter().any(is_part);
+        files.take((VOLUME, volume_name), &path, behind.file, is_written, mistakes);
+        if behind.size == Some(0) {
+            let (what, disk) = (VOLUME, volume_name.clone());
+            mistakes.add(&path.place, Problem::EmptyDisk { what, disk });
+        }
+        if behind.file.is_some() && pool.keys.same_device == SameDevice::Require {
+            mistakes.note(devices.add(pool, volume, &path));
+        }
+        volumes.push((volume_name.clone(), behind));
+    }
+    if volumes.is_empty() && !whole.has_gaps && !whole.exports.iter().any(|one| is_of_pool(&one)) {
+        mistakes.add(&pool.name.place, Problem::NoVolume { pool: name.clone() });
+    }
+    volumes
+}
+
+/// Refuses the keys that another kind of objects has.
+pub(super) fn refuse_others<O: Keys>(object: &Object<O>, mistakes: &mut Mistakes) {
+    for key in O::KEYS.iter().filter(|key| !key.is_of(object.kind)) {
+        let (kind, name, key) = (object.kind, object.name.value.clone(), key.name);
+        mistakes.note(object.state(key).refuse(Problem::NotOfKind { kind, name, key }));
+    }
+}
+
+fn check_directory(pool: &Object<DiskKeys>) -> Result<(), Mistake> {
+    let (Some(path), State::Written(place)) = (&pool.keys.path, &pool.states.path) else {
+        return Ok(());
+    };
+    let seen = std::fs::metadata(path).and_then(|seen| {
+        let is_directory = seen.is_dir();
+        if is_directory { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    });
+    let path = path.clone();
+    seen.map_err(|reason| place.mistake(Problem::NoPoolDirectory { path, reason }))
+}
+
+/// The file of a volume, and where it is written.
+fn path_of(volume: &Object<ExportKeys>, pool: &Object<DiskKeys>) -> Result<At<PathBuf>, Mistake> {
+    let place = volume.states.path.place().unwrap_or(&volume.name.place).clone();
+    let name = &volume.name.value;
+    check_volume_name(&volume.name)?;
+    let path = volume.keys.path.clone().unwrap_or_else(|| format!("{name}.img").into());
+    match &pool.keys.path {
+        Some(directory) => Ok(At { value: directory.join(path), place }),
+        None if path.is_absolute() => Ok(At { value: path, place }),
+        None => {
+            let (volume, pool) = (name.clone(), pool.name.value.clone());
+            Err(place.mistake(Problem::NoVolumePath { volume, pool }))
+        }
+    }
+}
+
+/// The longest name of a volume, which is a part of a file's name.
+const NAME_MAX: usize = 128;
+
+/// Refuses a name that would not do as a part of a file's name.
+fn check_volume_name(name: &At<String>) -> Result<(), Mistake> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let text = &name.value;
+    let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if begins && text.len() <= NAME_MAX && text.bytes().all(is_allowed) {
+        return Ok(());
+    }
+    name.refuse(Problem::BadVolumeName { name: text.chars().take(40).collect(), max: NAME_MAX })
+}
+
+/// The devices that a pool's volumes are on, as far as they are known.
+#[derive(Default)]
+struct Devices(BTreeSet<String>);
+
+impl Devices {
+    /// A volume is on the same device as those before it, unless it is refused.
+    fn add(
+        &mut self,
+        pool: &Object<DiskKeys>,
+        volume: &Object<ExportKeys>,
+        path: &At<PathBuf>,
+    ) -> Result<(), Mistake> {
+        let on = paternoster_disk::devices_of(&path.value);
+        if self.0.is_empty() {
+            self.0 = on;
+            return Ok(());
+        }
+        if on.is_empty() || !on.is_disjoint(&self.0) {
+            return Ok(());
+        }
+        let (volume, on) = (volume.name.value.clone(), listed(&on));
+        let pool = format!("pool {:?} is on {}", pool.name.value, listed(&self.0));
+        path.refuse(Problem::OtherDevice { volume, on, pool })
+    }
+}
+
+fn listed(devices: &BTreeSet<String>) -> String {
+    devices.iter().map(String::as_str).collect::<Vec<_>>().join(" and ")
+}

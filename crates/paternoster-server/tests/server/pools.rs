@@ -1,0 +1,187 @@
+//! Pools and their volumes in a configuration: what each file is, whose the exports are, and what
+//! is refused.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use paternoster_server::config::{BackendConfig, Config};
+use tempfile::TempDir;
+
+/// A directory with images of 1 MiB, as many as there are names.
+fn dir(images: &[&str]) -> TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(dir.path().join("images")).expect("a directory");
+    for image in images {
+        let image = File::create(dir.path().join(image)).expect("an image");
+        image.set_len(1 << 20).expect("room");
+    }
+    dir
+}
+
+/// A file in which `@` stands for the directory.
+fn read(dir: &TempDir, toml: &str) -> Result<Config, Vec<String>> {
+    let toml = toml.replace('@', dir.path().to_str().expect("UTF-8"));
+    let read = Config::from_toml(&toml, &dir.path().join("c"));
+    let shown = |error: String| {
+        let here = format!("{}/", dir.path().display());
+        error.lines().map(|line| line.replace(&here, "")).collect()
+    };
+    read.map_err(|error| shown(error.to_string()))
+}
+
+const IMAGES: [&str; 3] = ["images/vm1.img", "images/two.raw", "vm3.img"];
+
+const POOL: &str = r#"
+[pools.fast]
+path = "images"
+cache = "page"
+sync_depth = 2
+[volumes.vm1]
+pool = "fast"
+weight = 300
+[volumes.vm2]
+pool = "fast"
+path = "two.raw"
+group = "/gold"
+[volumes.vm3]
+pool = "fast"
+path = "@/vm3.img"
+read_only = true
+[exports.part]
+volume = "vm3"
+offset = "64K"
+size = "4K"
+read_only = true
+"#;
+
+#[test]
+fn volumes_are_files_of_the_pool_and_exports_of_their_names() {
+    let dir = dir(&IMAGES);
+    let config = read(&dir, POOL).expect("it is right");
+    let [pool] = &config.disks[..] else { panic!("{:?}", config.disks) };
+    assert!(pool.is_pool);
+    assert_eq!((pool.name.as_str(), pool.keys.sync_depth), ("fast", 2));
+    let files = pool.volumes.iter().map(|volume| {
+        let BackendConfig::File { path, .. } = &volume.backend else { panic!("{volume:?}") };
+        (volume.name.as_str(), path.strip_prefix(dir.path()).expect("below it").to_owned())
+    });
+    let names = ["vm1", "vm2", "vm3"];
+    assert!(files.eq(names.into_iter().zip(IMAGES.map(PathBuf::from))));
+    let exports = config.exports.iter().map(|export| {
+        let group = config.groups[export.group].path.as_str();
+        (export.name.as_str(), export.volume, export.bytes(), group)
+    });
+    let expected = [
+        ("vm1", 0, 0..1 << 20, "/vm1"),
+        ("vm2", 1, 0..1 << 20, "/gold"),
+        ("vm3", 2, 0..1 << 20, "/vm3"),
+        ("part", 2, 65_536..69_632, "/part"),
+    ];
+    let mut exports: Vec<_> = exports.collect();
+    exports.sort_by_key(|(name, ..)| expected.iter().position(|(other, ..)| other == name));
+    assert_eq!(exports, expected);
+}
+
+/// What is said of the pool with this in place of that.
+fn said(from: &str, to: &str) -> Vec<String> {
+    assert!(POOL.contains(from), "{from}");
+    let dir = dir(&IMAGES);
+    read(&dir, &POOL.replacen(from, to, 1)).expect_err("it is wrong")
+}
+
+/// What is written in place of what, and what is said of it first.
+const WRONG: [(&str, &str, &str); 18] = [
+    (
+        "pool = \"fast\"\nweight",
+        "pool = \"fsat\"\nweight",
+        "c:7: there is no pool \"fsat\"; there are: \"fast\"",
+    ),
+    (
+        "volume = \"vm3\"",
+        "volume = \"vm9\"",
+        "c:18: there is no volume \"vm9\"; there are: \"vm1\", \"vm2\", \"vm3\"",
+    ),
+    (
+        "volume = \"vm3\"",
+        "disk = \"fast\"",
+        "c:18: \"fast\" is a pool: volume = NAME is needed, the name of one of its volumes",
+    ),
+    (
+        "volume = \"vm3\"",
+        "disk = \"disk\"\nvolume = \"vm3\"",
+        "c:19: export \"part\" has disk and volume; one of them is allowed",
+    ),
+    ("volume = \"vm3\"", "", "c:17: missing key `disk`"),
+    (
+        "two.raw",
+        "vm1.img",
+        "c:11: disk file \"images/vm1.img\" is that of volume \"vm1\" too; one disk a file \
+             is allowed",
+    ),
+    (
+        "two.raw",
+        "none.img",
+        "c:11: disk file \"images/none.img\": No such file or directory (os error 2)",
+    ),
+    ("weight = 300", "offset = 4096", "c:8: volume \"vm1\" has offset, which no volume takes"),
+    ("size = \"4K\"", "pool = \"fast\"", "c:20: export \"part\" has pool, which no export takes"),
+    ("sync_depth = 2", "uri = \"nbd://h/e\"", "c:5: pool \"fast\" has uri, which no pool takes"),
+    ("sync_depth = 2", "sync_depth = 0", "c:5: sync_depth = 0: 1 to 64 volumes is allowed"),
+    (
+        "sync_depth = 2",
+        "same_device = \"no\"",
+        "c:5: same_device = \"no\": \"require\" or \"warn\" is allowed",
+    ),
+    ("path = \"images\"", "path = \"vm3.img\"", "c:3: pool directory \"vm3.img\": not a directory"),
+    (
+        "[volumes.vm2]",
+        "[volumes.\"../vm2\"]",
+        "c:9: \"../vm2\": the name of a volume is 1 to 128 of A-Z a-z 0-9 . _ -, and \
+             begins with a letter or digit",
+    ),
+    (
+        "[pools.fast]",
+        "[pools.empty]\npath = \"images\"\n[pools.fast]",
+        "c:2: pool \"empty\" has no volume; a [volumes.NAME] table with pool = \"empty\" \
+             is needed",
+    ),
+    (
+        "[pools.fast]",
+        "[disks.fast]\nbackend = \"memory\"\nsize = \"1M\"\n[pools.fast]",
+        "c:5: \"fast\" is the name of a disk and of a pool; a name is allowed once",
+    ),
+    (
+        "size = \"4K\"",
+        "size = \"1M\"",
+        "c:20: export \"part\" is offset 65536 and size 1048576, 65536 bytes past the end \
+             of volume \"vm3\", which has 1048576 bytes",
+    ),
+    (
+        "read_only = true\n[exports.part]\nvolume = \"vm3\"\noffset = \"64K\"\nsize = \
+             \"4K\"\nread_only = true\n",
+        "[exports.part]\nvolume = \"vm3\"\noffset = \"64K\"\nsize = \"4K\"\n",
+        "c:16: exports \"part\" and \"vm3\" share the bytes 65536 to 69631 of volume \
+             \"vm3\"; that is \
+             allowed if one of them or both are read-only",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_a_pool_or_a_volume_is_told_with_what_is_allowed() {
+    for (from, to, expected) in WRONG {
+        let found = said(from, to);
+        assert!(found[0].starts_with(expected), "{to}\n{expected}\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn volumes_without_a_directory_need_paths() {
+    let found = said("path = \"images\"\n", "");
+    assert_eq!(
+        found,
+        [
+            "c:5: volume \"vm1\": pool \"fast\" has no path, so an absolute path is needed",
+            "c:10: volume \"vm2\": pool \"fast\" has no path, so an absolute path is needed",
+        ]
+    );
+}
