@@ -1,5 +1,6 @@
 //! `cargo xtask bench shares --throttled`: three tenants of 100 : 200 : 400 on a device that is
-//! really short, with direct I/O.
+//! really short, with direct I/O. Each has a range of the device, or an image of its own on a file
+//! system there: a volume of a pool.
 //!
 //! ```text
 //!   fio, fio, fio ──NBD──▶ server, in a control group ──▶ loop device ──▶ file
@@ -39,23 +40,44 @@ const LOADS: [&str; 3] = ["randread", "randwrite", "randrw"];
 const SCHEDULERS: [&str; 3] = ["wfq", "cfq", "none"];
 /// How far a share may be off, of what its weight entitles to.
 const BOUND: f64 = 0.03;
+/// What the first scheduler does of what the last does, at least: orders are not for nothing.
+const THROUGHPUT: f64 = 0.97;
+/// MiB of the device beside what the tenants have, for a file system.
+const SPARE: u32 = 64;
 /// How long a server may take until it takes clients.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Measures each load under each scheduler, with the program that is ours.
 pub fn run(program: &Path) -> Result<()> {
-    let device = Device::new()?;
-    println!("{:<6} {:<10} {:>6}  {:<26} worst error", "", "load", "IOPS", "shares");
+    let mut device = Device::new()?;
+    println!("{:<8} {:<6} {:<10} {:>6}  {:<26} worst error", "", "", "load", "IOPS", "shares");
     let mut missed = Vec::new();
-    for scheduler in SCHEDULERS {
-        for load in LOADS {
-            let rates = device.measure(program, scheduler, load)?;
-            let error = worst_error(&rates);
-            let total: f64 = rates.iter().sum();
-            let shares = rates.map(|rate| format!("{:.2} %", rate / total * 100.0)).join(" ");
-            println!("{scheduler:<6} {load:<10} {total:>6.0}  {shares:<26} {:.1} %", error * 100.0);
-            if scheduler == SCHEDULERS[0] && error > BOUND {
-                missed.push(format!("{scheduler} {load}"));
+    for layout in [Layout::Ranges, Layout::Volumes] {
+        if layout == Layout::Volumes {
+            device.make_images()?;
+        }
+        let mut totals = [[0.0; LOADS.len()]; SCHEDULERS.len()];
+        for (scheduler, totals) in SCHEDULERS.iter().zip(&mut totals) {
+            for (load, total) in LOADS.iter().zip(totals) {
+                let rates = device.measure(program, layout, scheduler, load)?;
+                let error = worst_error(&rates);
+                *total = rates.iter().sum();
+                let shares = rates.map(|rate| format!("{:.2} %", rate / *total * 100.0)).join(" ");
+                let (layout, error_shown) = (layout.name(), error * 100.0);
+                println!(
+                    "{layout:<8} {scheduler:<6} {load:<10} {total:>6.0}  {shares:<26} \
+                     {error_shown:.1} %"
+                );
+                if *scheduler == SCHEDULERS[0] && error > BOUND {
+                    missed.push(format!("{layout} {scheduler} {load}: {error_shown:.1} % off"));
+                }
+            }
+        }
+        let [first, .., last] = totals;
+        for (load, (first, last)) in LOADS.iter().zip(first.iter().zip(last)) {
+            if *first < last * THROUGHPUT {
+                let (layout, part) = (layout.name(), first / last);
+                missed.push(format!("{layout} {load}: {part:.2} of the IOPS of none"));
             }
         }
     }
@@ -64,7 +86,8 @@ pub fn run(program: &Path) -> Result<()> {
          scheduler, which has nothing to order then"
     );
     if !missed.is_empty() {
-        bail!("more than {:.0} % off: {}", BOUND * 100.0, missed.join(", "));
+        let (error, part) = (BOUND * 100.0, THROUGHPUT);
+        bail!("more than {error:.0} % off, or less than {part}: {}", missed.join(", "));
     }
     Ok(())
 }
@@ -80,11 +103,31 @@ fn worst_error(rates: &[f64; 3]) -> f64 {
     errors.fold(0.0, f64::max)
 }
 
+/// What each tenant has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// A range of the device, which is one disk.
+    Ranges,
+    /// An image of its own on the device's file system, in one pool.
+    Volumes,
+}
+
+impl Layout {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ranges => "ranges",
+            Self::Volumes => "volumes",
+        }
+    }
+}
+
 /// A loop device that is throttled for one control group; both go when it is dropped.
 struct Device {
     dir: tempfile::TempDir,
     path: PathBuf,
     group: PathBuf,
+    /// Whether its file system is mounted.
+    is_mounted: bool,
 }
 
 impl Device {
@@ -92,7 +135,7 @@ impl Device {
         let not_run = |why: String| NotRun(format!("a throttled device: {why}"));
         let dir = tempfile::Builder::new().prefix("throttled").tempdir().context("a directory")?;
         let file = dir.path().join("loop.img");
-        let size = u64::from(MIB) * WEIGHTS.len() as u64;
+        let size = u64::from(MIB) * WEIGHTS.len() as u64 + u64::from(SPARE);
         fs::File::create(&file)?.set_len(size << 20).context("room for a hole")?;
         let args = ["--direct-io=on", "--find", "--show"];
         let made = Command::new("losetup").args(args).arg(&file).output();
@@ -102,7 +145,7 @@ impl Device {
         }
         let path = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
         let group = Path::new(BLKIO).join(format!("paternoster-{}", std::process::id()));
-        let device = Self { dir, path, group };
+        let device = Self { dir, path, group, is_mounted: false };
         device.throttle().map_err(|error| not_run(format!("{error:#}")))?;
         Ok(device)
     }
@@ -118,10 +161,38 @@ impl Device {
         Ok(())
     }
 
+    /// Where its file system is mounted.
+    fn images(&self) -> PathBuf {
+        self.dir.path().join("images")
+    }
+
+    /// Makes a file system with an image for each tenant, all of which is written: what is written
+    /// to what was only allocated is more than one write.
+    fn make_images(&mut self) -> Result<()> {
+        let images = self.images();
+        fs::create_dir(&images).context("a directory to mount on")?;
+        let mkfs = ["-q", "-F", "-O", "^has_journal"];
+        run_tool(Command::new("mkfs.ext4").args(mkfs).arg(&self.path))?;
+        run_tool(Command::new("mount").arg(&self.path).arg(&images))?;
+        self.is_mounted = true;
+        for (name, _) in WEIGHTS {
+            let image = images.join(format!("{name}.img"));
+            fs::write(&image, vec![7; (MIB as usize) << 20]).context("writing an image")?;
+            fs::File::open(&image)?.sync_all().context("writing an image")?;
+        }
+        Ok(())
+    }
+
     /// Requests a second of each tenant.
-    fn measure(&self, program: &Path, scheduler: &str, load: &str) -> Result<[f64; 3]> {
+    fn measure(
+        &self,
+        program: &Path,
+        layout: Layout,
+        scheduler: &str,
+        load: &str,
+    ) -> Result<[f64; 3]> {
         let socket = self.dir.path().join("nbd.sock");
-        let _server = self.serve(program, scheduler, &socket)?;
+        let _server = self.serve(program, layout, scheduler, &socket)?;
         let rw = format!("--rw={load}");
         let options =
             [&rw, "--bs=4k", OUTSTANDING, "--time_based", "--ramp_time=2", "--runtime=10"];
@@ -136,19 +207,34 @@ impl Device {
     }
 
     /// Starts a server of the device, in the control group.
-    fn serve(&self, program: &Path, scheduler: &str, socket: &Path) -> Result<KilledOnDrop> {
-        let exports = WEIGHTS.iter().zip(0..).map(|((name, weight), place)| {
-            let offset = place * MIB;
-            format!(
-                "[exports.{name}]\ndisk = \"d\"\noffset = \"{offset}M\"\nsize = \"{MIB}M\"\n\
-                 weight = {weight}\n"
-            )
+    fn serve(
+        &self,
+        program: &Path,
+        layout: Layout,
+        scheduler: &str,
+        socket: &Path,
+    ) -> Result<KilledOnDrop> {
+        let exports = WEIGHTS.iter().zip(0..).map(|((name, weight), place)| match layout {
+            Layout::Ranges => {
+                let offset = place * MIB;
+                format!(
+                    "[exports.{name}]\ndisk = \"d\"\noffset = \"{offset}M\"\n\
+                     size = \"{MIB}M\"\nweight = {weight}\n"
+                )
+            }
+            Layout::Volumes => {
+                format!("[volumes.{name}]\npool = \"d\"\nweight = {weight}\n")
+            }
         });
+        let (table, path) = match layout {
+            Layout::Ranges => ("disks", self.path.clone()),
+            Layout::Volumes => ("pools", self.images()),
+        };
         let text = format!(
-            "unix = \"{}\"\nctl = \"none\"\n[disks.d]\npath = \"{}\"\ncache = \"direct\"\n\
+            "unix = \"{}\"\nctl = \"none\"\n[{table}.d]\npath = \"{}\"\ncache = \"direct\"\n\
              scheduler = \"{scheduler}\"\n{}",
             socket.display(),
-            self.path.display(),
+            path.display(),
             exports.collect::<String>()
         );
         let config = self.dir.path().join("server.toml");
@@ -172,9 +258,22 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         // What is left behind is said by the system when it is made again.
+        if self.is_mounted {
+            let _ = Command::new("umount").arg(self.images()).status();
+        }
         let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
         let _ = fs::remove_dir(&self.group);
     }
+}
+
+/// Runs a tool of the system.
+fn run_tool(command: &mut Command) -> Result<()> {
+    let name = command.get_program().display().to_string();
+    let done = command.output().with_context(|| format!("{name} does not start"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    bail!("{name}: {}", String::from_utf8_lossy(&done.stderr))
 }
 
 #[cfg(test)]

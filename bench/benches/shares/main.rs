@@ -40,7 +40,7 @@ use rows::rows;
     name = "cargo xtask bench shares",
     about = "Whether every tenant gets its weight while the disk stays busy",
     after_help = "With --throttled alone: three tenants on a loop device that the kernel \
-                  throttles, as root"
+                  throttles, on ranges of it and on volumes of a pool, as root"
 )]
 struct Options {
     /// Set-ups whose name contains one of these; all unless told

@@ -20,7 +20,7 @@ use paternoster_disk::{
 use paternoster_model::{Model as _, describe_device};
 
 use crate::borders;
-use crate::config::{BackendConfig, Config, DiskConfig, VolumeConfig, shown_span};
+use crate::config::{BackendConfig, Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
 use crate::ctl;
 use crate::far;
 use crate::rings;
@@ -125,10 +125,13 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
         .map(|bound| refused.note(bound.map_err(Into::into)))
         .collect();
     let disks = config.disks.iter().enumerate();
+    let exports = config.exports_by_volume();
+    let exports_of = |place| exports.get(&place).map_or(&[][..], Vec::as_slice);
     let backends: Vec<_> = disks
         .map(|(disk, of)| {
-            let volumes = 0..of.volumes.len();
-            let open = |volume| refused.note(open_backend(config, (disk, volume), patience));
+            let volumes = (0..of.volumes.len()).map(|volume| (disk, volume));
+            let open =
+                |place| refused.note(open_backend(config, place, exports_of(place), patience));
             // All are tried, so that all that is refused is told.
             let opened: Vec<_> = volumes.map(open).collect();
             opened.into_iter().collect::<Option<Vec<_>>>()
@@ -161,10 +164,11 @@ fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
 fn open_backend(
     config: &Config,
     place: (usize, usize),
+    exports: &[&ExportConfig],
     patience: Patience,
 ) -> Result<Box<dyn Backend>> {
-    let (disk, index) = (&config.disks[place.0], place.1);
-    let (what, VolumeConfig { name, backend }) = (disk.what_of_volume(), &disk.volumes[index]);
+    let disk = &config.disks[place.0];
+    let (what, VolumeConfig { name, backend }) = (disk.what_of_volume(), &disk.volumes[place.1]);
     let in_memory = |size: u64| {
         // Asked for first: a disk that does not fit would end the process.
         let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
@@ -173,13 +177,13 @@ fn open_backend(
     };
     Ok(match backend {
         &BackendConfig::File { ref path, cache } => {
-            let read_only = config.exports_of(place.0, index).all(|export| export.keys.read_only);
+            let read_only = exports.iter().all(|export| export.keys.read_only);
             let open = || FileBackend::open(path, FileOptions { read_only, cache });
             let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
             let backend = patience
                 .take(open, is_locked)
                 .with_context(|| format!("{what} {name:?}: cannot open {}", path.display()))?;
-            borders::check(config, place, &backend.capabilities())?;
+            borders::check(config, place, exports, &backend.capabilities())?;
             Box::new(backend)
         }
         BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
@@ -197,8 +201,8 @@ fn open_backend(
             Box::new(ModelledBackend::new(in_memory(*size)?, Some(model), &device)?)
         }
         BackendConfig::Nbd { options, size, .. } => {
-            let backend = far::open(config, place, options, *size)?;
-            borders::check(config, place, &backend.capabilities())?;
+            let backend = far::open((name, options, *size), exports)?;
+            borders::check(config, place, exports, &backend.capabilities())?;
             Box::new(backend)
         }
     })

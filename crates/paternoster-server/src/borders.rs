@@ -7,7 +7,7 @@ use anyhow::Result;
 use paternoster_disk::Capabilities;
 use thiserror::Error;
 
-use crate::config::{BackendConfig, Config};
+use crate::config::{BackendConfig, Config, ExportConfig};
 
 /// A border of an export that lies inside a block.
 #[derive(Debug, Error)]
@@ -67,17 +67,18 @@ impl Placed<'_> {
     }
 }
 
-/// Refuses exports of the volume that begin or end inside one of its blocks: those that were not
-/// when the configuration was checked, as what stands behind the volume did not say it then.
+/// Refuses those exports of the volume that begin or end inside one of its blocks, where that was
+/// not known when the configuration was checked, as what stands behind the volume did not say it.
 pub(crate) fn check(
     config: &Config,
     (disk, volume): (usize, usize),
+    exports: &[&ExportConfig],
     capabilities: &Capabilities,
 ) -> Result<()> {
     let &Capabilities { block, size, .. } = capabilities;
     let of = &config.disks[disk].volumes[volume];
     let is_file = matches!(of.backend, BackendConfig::File { .. });
-    for export in config.exports_of(disk, volume) {
+    for export in exports {
         let what = config.disks[disk].what_of_volume();
         let placed = Placed { export: &export.name, what, disk: &of.name, is_file };
         let problems = placed.inside_blocks(&export.bytes(), block, size);

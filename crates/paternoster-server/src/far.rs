@@ -3,24 +3,23 @@
 use anyhow::{Context as _, Result, bail};
 use paternoster_disk::{NbdBackend, NbdOptions};
 
-use crate::config::Config;
+use crate::config::ExportConfig;
 
-/// Connects to the server of the disk. `size` is what exports were laid out for.
+/// Connects to the server of the disk of that name and those exports. The size is what they were
+/// laid out for.
 pub(crate) fn open(
-    config: &Config,
-    (disk, volume): (usize, usize),
-    options: &NbdOptions,
-    size: u64,
+    (name, options, size): (&str, &NbdOptions, u64),
+    exports: &[&ExportConfig],
 ) -> Result<NbdBackend> {
-    let (name, uri) = (&config.disks[disk].volumes[volume].name, &options.uri);
+    let uri = &options.uri;
     let backend = NbdBackend::open(options.clone())
         .with_context(|| format!("disk {name:?}: {uri} cannot be used"))?;
     let far = backend.opened();
     if far.size() != size {
         bail!("disk {name:?}: {uri} has {} bytes, where {size} were expected", far.size());
     }
-    let mut exports = config.exports_of(disk, volume);
-    if let Some(export) = exports.find(|export| !export.keys.read_only && far.is_read_only()) {
+    let mut written = exports.iter().filter(|export| !export.keys.read_only);
+    if let Some(export) = written.find(|_| far.is_read_only()) {
         bail!(
             "disk {name:?}: {uri} is read-only, and clients of export {:?} may write: it needs \
              read_only = true",

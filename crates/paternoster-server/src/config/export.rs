@@ -63,6 +63,7 @@ pub(super) fn check(
     }
     let groups = groups.into_iter().flatten().enumerate();
     let groups: BTreeMap<_, _> = groups.map(|(index, group)| (&*group.path, index)).collect();
+    let volumes = Volumes::of(draft, disks);
     let mut exports = Vec::new();
     let mut extents = Vec::new();
     let mut ranges = Ranges::default();
@@ -70,7 +71,7 @@ pub(super) fn check(
         if !written.kind.is_empty() {
             refuse_others(written, mistakes);
         }
-        let extent = find_extent(written, draft, disks, mistakes);
+        let extent = find_extent(written, &volumes, disks, mistakes);
         if let Some(extent) = &extent {
             if ranges.overlap_with(extent) {
                 mistakes.note(check_beside(extent, &extents));
@@ -128,12 +129,12 @@ impl fmt::Display for On<'_> {
 
 fn find_extent<'a>(
     written: &'a Object<ExportKeys>,
-    draft: &Draft,
+    volumes: &Volumes<'_>,
     disks: &'a [Checked],
     mistakes: &mut Mistakes,
 ) -> Option<Extent<'a>> {
     let Object { states, .. } = written;
-    let found = mistakes.note(find_volume(written, draft, disks)).flatten();
+    let found = mistakes.note(find_volume(written, volumes, disks)).flatten();
     if states.offset.is_wrong() || states.size.is_wrong() {
         return None;
     }
@@ -143,53 +144,71 @@ fn find_extent<'a>(
     Some(Extent { draft: written, disk, volume, of, bytes })
 }
 
+/// The volumes of pools.
+struct Volumes<'a> {
+    /// Those that are written.
+    written: BTreeSet<&'a str>,
+    /// Their pools and they themselves, as indices.
+    places: BTreeMap<&'a str, (usize, usize)>,
+    /// Whether nothing unknown may be a disk, pool or volume.
+    are_all_known: bool,
+}
+
+impl<'a> Volumes<'a> {
+    fn of(draft: &'a Draft, disks: &'a [Checked]) -> Self {
+        let written = draft.exports.iter().filter(|export| export.kind == VOLUME);
+        let pools = disks.iter().enumerate().filter(|(_, disk)| disk.is_pool);
+        let places = pools.flat_map(|(pool, of)| {
+            let volumes = of.volumes.iter().enumerate();
+            volumes.map(move |(volume, of)| (&*of.name, (pool, volume)))
+        });
+        Self {
+            written: written.map(|volume| &*volume.name.value).collect(),
+            places: places.collect(),
+            are_all_known: !draft.has_gaps && !disks.is_empty(),
+        }
+    }
+}
+
 /// The disk of an export and that one's volume, as indices; none where that is not known, for a
 /// reason that is told elsewhere.
 fn find_volume(
     written: &Object<ExportKeys>,
-    draft: &Draft,
+    volumes: &Volumes<'_>,
     disks: &[Checked],
 ) -> Result<Option<(usize, usize)>, Mistake> {
     let Object { name, keys, states, kind, has_gaps } = written;
-    let is_whole = !draft.has_gaps && !disks.is_empty();
     let unknown = |state: &State, what, name: &str, known: Vec<&str>| {
         let known: Vec<_> = known.iter().map(|known| format!("{known:?}")).collect();
         let (disk, known) = (name.to_owned(), known.join(", "));
-        if is_whole { state.refuse(Problem::UnknownDisk { what, disk, known }) } else { Ok(()) }
+        if volumes.are_all_known {
+            state.refuse(Problem::UnknownDisk { what, disk, known })
+        } else {
+            Ok(())
+        }
     };
     let missing = |key| {
         if *has_gaps { Ok(None) } else { Err(name.place.mistake(Problem::Missing { key })) }
-    };
-    let volume_of = |disk: usize, name: &str| {
-        let volumes = &disks[disk].volumes;
-        volumes.iter().position(|volume| volume.name == name).map(|volume| (disk, volume))
     };
     if *kind == VOLUME {
         let Some(pool) = &keys.pool else {
             return if states.pool.is_missing() { missing("pool") } else { Ok(None) };
         };
-        let pools = || disks.iter().filter(|disk| disk.is_pool);
-        let Some(at) = disks.iter().position(|disk| disk.is_pool && disk.name == *pool) else {
-            let known = pools().map(|pool| &*pool.name).collect();
-            return unknown(&states.pool, POOL, pool, known).map(|()| None);
-        };
-        return Ok(volume_of(at, &name.value));
+        if disks.iter().any(|disk| disk.is_pool && disk.name == *pool) {
+            return Ok(volumes.places.get(&*name.value).copied());
+        }
+        let pools = disks.iter().filter(|disk| disk.is_pool).map(|pool| &*pool.name);
+        return unknown(&states.pool, POOL, pool, pools.collect()).map(|()| None);
     }
     if let Some(of) = &keys.volume {
         if keys.disk.is_some() {
             let export = name.value.clone();
             states.volume.refuse(Problem::DiskAndVolume { export })?;
         }
-        let pools = || (0..disks.len()).filter(|&disk| disks[disk].is_pool);
-        let found = pools().find_map(|pool| volume_of(pool, of));
-        if found.is_none()
-            && !draft.exports.iter().any(|one| one.kind == VOLUME && one.name.value == *of)
-        {
-            let known = pools().flat_map(|pool| &disks[pool].volumes);
-            let known = known.map(|volume| &*volume.name).collect();
-            unknown(&states.volume, VOLUME, of, known)?;
+        if !volumes.written.contains(&**of) {
+            unknown(&states.volume, VOLUME, of, volumes.written.iter().copied().collect())?;
         }
-        return Ok(found);
+        return Ok(volumes.places.get(&**of).copied());
     }
     let Some(disk) = &keys.disk else {
         let is_missing = states.disk.is_missing() && states.volume.is_missing();

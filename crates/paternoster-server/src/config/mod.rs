@@ -42,7 +42,7 @@ mod pool;
 mod reference;
 mod scheduler;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -161,13 +161,13 @@ impl Config {
         if threads > 1 { threads } else { 0 }
     }
 
-    /// Returns the exports of a volume of a disk, both as indices.
-    pub(crate) fn exports_of(
-        &self,
-        disk: usize,
-        volume: usize,
-    ) -> impl Iterator<Item = &ExportConfig> {
-        self.exports.iter().filter(move |export| (export.disk, export.volume) == (disk, volume))
+    /// Returns the exports of each volume that has some, by the indices of its disk and its own.
+    pub(crate) fn exports_by_volume(&self) -> BTreeMap<(usize, usize), Vec<&ExportConfig>> {
+        let mut all = BTreeMap::<_, Vec<_>>::new();
+        for export in &self.exports {
+            all.entry((export.disk, export.volume)).or_default().push(export);
+        }
+        all
     }
 
     /// Returns a group and those above it, as indices into [`Config::groups`].

@@ -25,16 +25,15 @@ pub(super) fn check(
     let is_of_pool = |volume: &&Object<ExportKeys>| {
         volume.kind == VOLUME && volume.keys.pool.as_ref() == Some(name)
     };
+    let parts = whole.exports.iter().filter(|export| export.may_write());
+    let written: BTreeSet<_> = parts.filter_map(|export| export.keys.volume.as_ref()).collect();
     let mut volumes = Vec::new();
     let mut devices = Devices::default();
     for volume in whole.exports.iter().filter(is_of_pool) {
         let Some(path) = mistakes.note(path_of(volume, pool)) else { continue };
         let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
         let volume_name = &volume.name.value;
-        let is_part = |export: &Object<ExportKeys>| {
-            export.keys.volume.as_ref() == Some(volume_name) && export.may_write()
-        };
-        let is_written = volume.may_write() || whole.exports.iter().any(is_part);
+        let is_written = volume.may_write() || written.contains(volume_name);
         files.take((VOLUME, volume_name), &path, behind.file, is_written, mistakes);
         if behind.size == Some(0) {
             let (what, disk) = (VOLUME, volume_name.clone());
