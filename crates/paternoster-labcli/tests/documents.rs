@@ -138,6 +138,32 @@ fn blocks_that_cannot_run_here_say_what_they_need_and_parse() {
     assert!(parsed >= 5, "{parsed} blocks were found");
 }
 
+/// Makes the images of a configuration: those of disks, and in the directory of its pool those of
+/// volumes.
+fn make_images(dir: &Path, configuration: &str) {
+    let make = |path: &Path| {
+        let image = File::create(path).expect("an image");
+        image.set_len(64 << 30).expect("room for it, as a hole");
+    };
+    let (mut table, mut pool) = ("", dir.to_owned());
+    for line in configuration.lines() {
+        let path = line.strip_prefix("path = \"").and_then(|path| path.split('"').next());
+        match path {
+            Some(path) if table.starts_with("[pools.") => {
+                pool = dir.join(path);
+                fs::create_dir(&pool).expect("a directory");
+            }
+            Some(path) => make(&pool.join(path)),
+            None if line.starts_with('[') => table = line,
+            None => {}
+        }
+        if let Some((volume, _)) = line.strip_prefix("[volumes.").and_then(|at| at.split_once(']'))
+        {
+            make(&pool.join(format!("{volume}.img")));
+        }
+    }
+}
+
 #[test]
 fn configurations_of_the_pages_are_valid() {
     let mut checked = 0;
@@ -146,11 +172,7 @@ fn configurations_of_the_pages_are_valid() {
             let dir = TempDir::new().expect("a directory");
             let here = format!("{}/", dir.path().display());
             let text = FOLDERS.iter().fold(block.text.clone(), |text, at| text.replace(at, &here));
-            for path in text.lines().filter_map(|line| line.strip_prefix("path = \"")) {
-                let path = path.split('"').next().expect("a path");
-                let image = File::create(dir.path().join(path)).expect("an image");
-                image.set_len(64 << 30).expect("room for it, as a hole");
-            }
+            make_images(dir.path(), &text);
             fs::write(dir.path().join("c.toml"), &text).expect("a file");
             // Of the server, or of a device.
             let is_device = block.text.starts_with("kind = ");

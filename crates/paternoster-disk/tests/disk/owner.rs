@@ -499,3 +499,73 @@ fn volumes_have_bytes_of_their_own_and_those_that_nobody_uses_cost_a_round_nothi
         }
     });
 }
+
+/// Long writes to one volume, as many as the device takes and more, and one read at a time of
+/// another.
+struct Crowded {
+    ioc: IocId,
+    busy: VolumeId,
+    other: VolumeId,
+    writes: u64,
+    reads: u64,
+}
+
+const A_WRITE: u64 = 0;
+const A_READ: u64 = 1;
+
+impl Crowded {
+    fn put(&self, owner: &mut TestOwner, tag: u64) {
+        let (volume, op) = match tag {
+            A_READ => (self.other, read(0, 512)),
+            _ => (self.busy, write(0, 1 << 20, 7)),
+        };
+        owner.submit(Command { tag, volume, ioc: self.ioc, op });
+    }
+}
+
+impl Front<AnyScheduler<NoTrace>> for Crowded {
+    fn started(&mut self, owner: &mut TestOwner) {
+        (0..32).for_each(|_| self.put(owner, A_WRITE));
+        self.put(owner, A_READ);
+    }
+
+    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
+        unreachable!("it has nothing on the ring")
+    }
+
+    fn take_in(&mut self, _: &mut TestOwner) {}
+
+    fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
+        let count = if outcome.tag == A_READ { &mut self.reads } else { &mut self.writes };
+        *count += 1;
+        self.put(owner, outcome.tag);
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {}
+
+    fn round_over(&mut self, _: &mut TestOwner) -> ControlFlow<()> {
+        stop_when(self.reads == 20 || self.writes == 5000)
+    }
+}
+
+/// What is done on the one takes up each round; the next round begins with the other.
+#[test]
+fn volume_that_fills_rounds_does_not_keep_others_from_theirs() {
+    within_a_minute(|| {
+        let (elevator, connections) =
+            elevator_with(SchedulerKind::None, Device::solid_state(64), 1);
+        let mut engine = Engine::new(elevator);
+        let backends = [4 << 20, 1 << 16].map(|size| {
+            let backend: Box<dyn Backend> = Box::new(MemoryBackend::new(size));
+            let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
+            (volume, backend)
+        });
+        let [busy, other] = [0, 1].map(|index| backends[index].0);
+        let clock = MonotonicClock::start();
+        let owner = Owner::new(engine, backends, new_ring(), clock, waker()).expect("a ring");
+        let ioc = connections[0];
+        let mut front = Crowded { ioc, busy, other, writes: 0, reads: 0 };
+        owner.run(&mut front).expect("the ring works");
+        assert_eq!(front.reads, 20, "beside {} writes", front.writes);
+    });
+}

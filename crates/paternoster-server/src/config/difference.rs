@@ -1,15 +1,16 @@
 //! What of a file would need a restart: all in which it differs from the configuration with which
 //! the server was started, but for what may change while clients are served.
 //!
-//! Disks, groups and exports are known by their names, wherever they stand in the file.
+//! Disks, pools, groups, volumes and exports are known by their names, wherever they stand in the
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::keys::kinds::Kind as _;
-use super::keys::{Keys, Mode};
-use super::{Config, Listen, ListenAddress};
+use super::keys::{DISK, EXPORT, Keys, Mode, POOL, VOLUME};
+use super::{Config, DiskConfig, ExportConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
 /// Returns what differs, in the order of the served configuration.
@@ -30,18 +31,36 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     }
     found.compare("", whole(served), whole(file));
 
-    for (disk, new) in found.tables("disks", &served.disks, &file.disks, |disk| &disk.name) {
-        found.compare(&format!("disk {:?}", disk.name), disk.at_start(), new.at_start());
+    for (key, what) in [("disks", DISK), ("pools", POOL)] {
+        for (disk, new) in
+            found.tables(key, disks(served, what), disks(file, what), |disk| &disk.name)
+        {
+            found.compare(&format!("{what} {:?}", disk.name), disk.at_start(), new.at_start());
+        }
     }
     for (group, new) in found.tables("groups", &served.groups, &file.groups, |group| &group.path) {
         let place = format!("group {:?}", group.path);
         found.compare(&place, values(&group.keys), values(&new.keys));
     }
-    for (old, new) in found.tables("exports", &served.exports, &file.exports, |old| &old.name) {
-        let place = format!("export {:?}", old.name);
-        found.compare(&place, values(&old.keys), values(&new.keys));
+    for (key, what) in [("volumes", VOLUME), ("exports", EXPORT)] {
+        for (old, new) in
+            found.tables(key, exports(served, what), exports(file, what), |old| &old.name)
+        {
+            let place = format!("{what} {:?}", old.name);
+            found.compare(&place, values(&old.keys), values(&new.keys));
+        }
     }
     found.0
+}
+
+/// The disks, or the pools.
+fn disks<'c>(config: &'c Config, what: &'static str) -> impl Iterator<Item = &'c DiskConfig> {
+    config.disks.iter().filter(move |disk| disk.what() == what)
+}
+
+/// The exports, or the volumes.
+fn exports<'c>(config: &'c Config, what: &'static str) -> impl Iterator<Item = &'c ExportConfig> {
+    config.exports.iter().filter(move |export| export.what() == what)
 }
 
 fn socket(config: &Config, listen: &Listen) -> [(&'static str, Value); 2] {
@@ -93,16 +112,18 @@ impl Difference {
     fn tables<'c, T>(
         &mut self,
         key: &str,
-        served: &'c [T],
-        file: &'c [T],
+        served: impl IntoIterator<Item = &'c T>,
+        file: impl IntoIterator<Item = &'c T>,
         name: fn(&T) -> &String,
     ) -> Vec<(&'c T, &'c T)> {
-        let names = |tables: &[T]| tables.iter().map(|table| name(table).clone()).collect();
-        let (in_served, in_file): (Vec<_>, Vec<_>) = (names(served), names(file));
+        let (served, file): (Vec<_>, Vec<_>) =
+            (served.into_iter().collect(), file.into_iter().collect());
+        let names = |tables: &[&'c T]| tables.iter().map(|table| name(table).clone()).collect();
+        let (in_served, in_file): (Vec<_>, Vec<_>) = (names(&served), names(&file));
         self.names(key, &in_served, &in_file);
         let in_file: BTreeMap<_, _> = in_file.iter().zip(file).collect();
-        let both = |table| Some((table, *in_file.get(name(table))?));
-        served.iter().filter_map(both).collect()
+        let both = |table: &'c T| Some((table, *in_file.get(name(table))?));
+        served.into_iter().filter_map(both).collect()
     }
 
     /// Reports names that only one of the two has.
@@ -225,6 +246,35 @@ size = \"64K\"
         for (line, new, said) in cases {
             assert_eq!(lines(&[(line, new)]), [said], "{new}");
         }
+    }
+
+    #[test]
+    fn pools_and_volumes_are_called_so() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for image in ["a.img", "b.img", "c.img"] {
+            let image = std::fs::File::create(dir.path().join(image)).expect("an image");
+            image.set_len(1 << 20).expect("room");
+        }
+        let at = |text: &str| {
+            let text = text.replace("DIR", dir.path().to_str().expect("UTF-8"));
+            config(&text)
+        };
+        let served = "[pools.p]\npath = \"DIR\"\n[volumes.a]\npool = \"p\"\n\
+                      [volumes.b]\npool = \"p\"\n";
+        let file = served
+            .replace("[volumes.a]", "sync_depth = 9\n[volumes.a]")
+            .replace("[volumes.b]", "path = \"b.img\"\n[volumes.c]");
+        let found = needs_restart(&at(served), &at(&file));
+        let said: Vec<_> = found.iter().map(ToString::to_string).collect();
+        let expected = [
+            "pool \"p\": sync_depth 4 -> 9",
+            "groups \"/b\" -> none",
+            "groups none -> \"/c\"",
+            "volumes \"b\" -> none",
+            "volumes none -> \"c\"",
+            "volume \"a\": path none -> \"b.img\"",
+        ];
+        assert_eq!(said, expected);
     }
 
     #[test]

@@ -260,25 +260,26 @@ fn check_disk(
     let before = mistakes.count();
     let Object { name, keys, states, kind, .. } = draft;
     let is_pool = *kind == POOL;
-    mistakes.note(check_name(if is_pool { POOL } else { DISK }, name));
+    let what = if is_pool { POOL } else { DISK };
+    mistakes.note(check_name(what, name));
     if name.value.starts_with('/') {
-        let (what, disk) = (draft.kind, name.value.clone());
+        let disk = name.value.clone();
         mistakes.add(&name.place, Problem::DiskAsGroup { what, disk });
     }
     let behind = if is_pool {
         pool::check(draft, whole, files, mistakes)
     } else {
-        let on_disk = |export: &&Object<ExportKeys>| {
+        let writes = |export: &Object<ExportKeys>| {
             export.keys.disk.as_ref() == Some(&name.value) && export.may_write()
         };
-        let is_written = whole.exports.iter().any(|export| on_disk(&export));
+        let is_written = whole.exports.iter().any(writes);
         let behind = check_backend(draft, beside, is_written, mistakes);
         if let Some(path) = path_of(draft) {
-            files.take((DISK, &name.value), &path, behind.file, is_written, mistakes);
+            files.take((what, &name.value), &path, behind.file, is_written, mistakes);
         }
         if behind.size == Some(0) {
             let place = states.size.place().unwrap_or(&name.place);
-            mistakes.add(place, Problem::EmptyDisk { what: DISK, disk: name.value.clone() });
+            mistakes.add(place, Problem::EmptyDisk { what, disk: name.value.clone() });
         }
         vec![(name.value.clone(), behind)]
     };

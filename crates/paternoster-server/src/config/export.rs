@@ -8,7 +8,7 @@ use super::disk::{Checked, CheckedVolume};
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
-use super::keys::{DISK, ExportKeys, Object, POOL, State, VOLUME};
+use super::keys::{DISK, EXPORT, ExportKeys, Object, POOL, State, VOLUME};
 use super::mistakes::Mistakes;
 use super::pool::refuse_others;
 use crate::borders::Placed;
@@ -33,6 +33,11 @@ pub struct ExportConfig {
 }
 
 impl ExportConfig {
+    /// Returns what it is, as messages say it.
+    pub(crate) fn what(&self) -> &'static str {
+        if self.keys.pool.is_some() { VOLUME } else { EXPORT }
+    }
+
     /// Returns the range of bytes of the volume that it is.
     pub fn bytes(&self) -> Range<u64> {
         self.offset..self.offset + self.size

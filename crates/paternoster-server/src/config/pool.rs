@@ -62,12 +62,9 @@ fn check_directory(pool: &Object<DiskKeys>) -> Result<(), Mistake> {
     let (Some(path), State::Written(place)) = (&pool.keys.path, &pool.states.path) else {
         return Ok(());
     };
-    let seen = std::fs::metadata(path).and_then(|seen| {
-        let is_directory = seen.is_dir();
-        if is_directory { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
-    });
-    let path = path.clone();
-    seen.map_err(|reason| place.mistake(Problem::NoPoolDirectory { path, reason }))
+    let refused = |reason| place.mistake(Problem::NoPoolDirectory { path: path.clone(), reason });
+    let seen = std::fs::metadata(path).map_err(refused)?;
+    if seen.is_dir() { Ok(()) } else { Err(refused(io::ErrorKind::NotADirectory.into())) }
 }
 
 /// The file of a volume, and where it is written.
