@@ -25,24 +25,37 @@ fn of_volume(backend: &BackendConfig) -> Option<BTreeSet<String>> {
     }
 }
 
-/// Returns a sentence about the first volume of a pool that is on another device than those before
-/// it.
-pub(crate) fn apart(pool: &DiskConfig) -> Option<String> {
-    let mut of_pool = BTreeSet::new();
-    for volume in &pool.volumes {
-        let on = of_volume(&volume.backend).unwrap_or_default();
-        if of_pool.is_empty() {
-            of_pool = on;
-        } else if !on.is_empty() && on.is_disjoint(&of_pool) {
-            let [on, of_pool] = [on, of_pool].map(|names| list(names.into_iter().collect()));
-            return Some(format!(
-                "pool {:?}: volume {:?} is on {on}, and those before it are on {of_pool}: \
-                 they have one depth and one share of devices that differ",
-                pool.name, volume.name
-            ));
+/// The device of a pool: that of its first volume whose device is known.
+#[derive(Default)]
+pub(super) struct OneDevice(BTreeSet<String>);
+
+impl OneDevice {
+    /// A volume is on those devices, of which there are none if they are unknown. Where none is the
+    /// pool's: what it is on, and what the pool is on.
+    pub(super) fn add(&mut self, on: BTreeSet<String>) -> Result<(), [String; 2]> {
+        if self.0.is_empty() {
+            self.0 = on;
+            return Ok(());
         }
+        if on.is_empty() || !on.is_disjoint(&self.0) {
+            return Ok(());
+        }
+        Err([on, self.0.clone()].map(|devices| list(devices.into_iter().collect())))
     }
-    None
+}
+
+/// Returns a sentence about the first volume of a pool that is on another device.
+pub(crate) fn apart(pool: &DiskConfig) -> Option<String> {
+    let mut device = OneDevice::default();
+    pool.volumes.iter().find_map(|volume| {
+        let on = of_volume(&volume.backend).unwrap_or_default();
+        let [on, of_pool] = device.add(on).err()?;
+        Some(format!(
+            "pool {:?}: volume {:?} is on {on}, and the pool is on {of_pool}: one depth and one \
+             share are used for devices that differ",
+            pool.name, volume.name
+        ))
+    })
 }
 
 /// Returns a sentence for each disk, by its place, that has a device in common with another one.
@@ -144,6 +157,16 @@ mod tests {
         {
             assert!(claim.contains(part), "no {part}: {claim}");
         }
+    }
+
+    #[test]
+    fn volume_on_another_device_than_its_pool_is_told_with_both() {
+        let mut device = OneDevice::default();
+        let mut add = |on: &[&str]| device.add(on.iter().map(|&name| name.to_owned()).collect());
+        for on in [&[][..], &["sda", "sdb"], &["sdb"], &[]] {
+            assert_eq!(add(on), Ok(()), "{on:?}");
+        }
+        assert_eq!(add(&["sdc"]), Err(["sdc", "sda and sdb"].map(str::to_owned)));
     }
 
     #[test]

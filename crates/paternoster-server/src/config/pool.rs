@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
+use super::devices::OneDevice;
 use super::disk::{Behind, Files, look_at_all};
 use super::draft::Draft;
 use super::error::{Mistake, Problem};
@@ -28,7 +29,7 @@ pub(super) fn check(
     let parts = whole.exports.iter().filter(|export| export.may_write());
     let written: BTreeSet<_> = parts.filter_map(|export| export.keys.volume.as_ref()).collect();
     let mut volumes = Vec::new();
-    let mut devices = Devices::default();
+    let mut device = OneDevice::default();
     for volume in whole.exports.iter().filter(is_of_pool) {
         let Some(path) = mistakes.note(path_of(volume, pool)) else { continue };
         let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
@@ -40,7 +41,12 @@ pub(super) fn check(
             mistakes.add(&path.place, Problem::EmptyDisk { what, disk });
         }
         if behind.file.is_some() && pool.keys.same_device == SameDevice::Require {
-            mistakes.note(devices.add(pool, volume, &path));
+            let added = device.add(paternoster_disk::devices_of(&path.value));
+            mistakes.note(added.or_else(|[on, of_pool]| {
+                let (volume, pool) =
+                    (volume_name.clone(), format!("pool {name:?} is on {of_pool}"));
+                path.refuse(Problem::OtherDevice { volume, on, pool })
+            }));
         }
         volumes.push((volume_name.clone(), behind));
     }
@@ -95,34 +101,4 @@ fn check_volume_name(name: &At<String>) -> Result<(), Mistake> {
         return Ok(());
     }
     name.refuse(Problem::BadVolumeName { name: text.chars().take(40).collect(), max: NAME_MAX })
-}
-
-/// The devices that a pool's volumes are on, as far as they are known.
-#[derive(Default)]
-struct Devices(BTreeSet<String>);
-
-impl Devices {
-    /// A volume is on the same device as those before it, unless it is refused.
-    fn add(
-        &mut self,
-        pool: &Object<DiskKeys>,
-        volume: &Object<ExportKeys>,
-        path: &At<PathBuf>,
-    ) -> Result<(), Mistake> {
-        let on = paternoster_disk::devices_of(&path.value);
-        if self.0.is_empty() {
-            self.0 = on;
-            return Ok(());
-        }
-        if on.is_empty() || !on.is_disjoint(&self.0) {
-            return Ok(());
-        }
-        let (volume, on) = (volume.name.value.clone(), listed(&on));
-        let pool = format!("pool {:?} is on {}", pool.name.value, listed(&self.0));
-        path.refuse(Problem::OtherDevice { volume, on, pool })
-    }
-}
-
-fn listed(devices: &BTreeSet<String>) -> String {
-    devices.iter().map(String::as_str).collect::<Vec<_>>().join(" and ")
 }
