@@ -40,7 +40,7 @@ pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, NoGrowth, NoVolume, Outcome,
     Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred, VolumeId, VolumePlace,
 };
-pub use owner::{Front, Owner};
+pub use owner::{Front, GrowError, Owner};
 pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};
 pub use token::{BackendToken, FrontToken, Token};
 pub use waiting::{LookStats, WaitStats};

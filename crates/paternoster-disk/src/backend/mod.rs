@@ -135,6 +135,11 @@ pub trait Backend: Send + Debug {
         unreachable!("a back end that starts nothing of its own on the ring hears of nothing")
     }
 
+    /// What is behind it has so many bytes, which are more than before.
+    fn grow(&mut self, _size: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// The end has begun: what is not there is waited for no longer.
     fn begin_end(&mut self, _now: Instant) {}
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   add ──▶ open ──close──▶ closing ──the last command is done──▶ idle ──▶ remove
 //!            │ grow          │ what is in the device is answered
-//!            ◀───────        │ all else fails with ESHUTDOWN
+//!            ◀───────        │ all else fails with ESHUTDOWN, but for flushes that come
 //! ```
 //!
 //! A request of a closing volume that is with the scheduler stays there until it is dispatched, and
@@ -62,10 +62,10 @@ impl<S: Scheduler> Engine<S> {
         self.pieces.volumes.grow(id, size)
     }
 
-    /// Begins nothing of a volume any more: what is in the device is answered, and all else fails
-    /// with ESHUTDOWN. A sync that has not begun is carried out all the same: who waits for it gets
-    /// ESHUTDOWN, or EIO if it fails, as that is told only once. The caller lets the engine take
-    /// steps afterwards.
+    /// Begins nothing of a volume any more but flushes: what is in the device is answered, and all
+    /// else fails with ESHUTDOWN. A sync that has not begun is carried out all the same: who waits
+    /// for it gets ESHUTDOWN, or EIO if it fails, as that is told only once. The caller lets the
+    /// engine take steps afterwards.
     ///
     /// # Panics
     ///

@@ -131,7 +131,13 @@ impl<S: Scheduler> Engine<S> {
 
     /// Refuses a command that cannot be carried out.
     fn accept(&self, command: &Command) -> Result<(), Errno> {
-        let volume = self.pieces.volumes.open(command.volume).ok_or(Errno::SHUTDOWN)?;
+        let volumes = &self.pieces.volumes;
+        let volume = match command.op {
+            // For whoever closes it, to have what was written made durable.
+            CommandOp::Flush => volumes.get(command.volume),
+            _ => volumes.open(command.volume),
+        };
+        let volume = volume.ok_or(Errno::SHUTDOWN)?;
         match &command.op {
             op if volume.syncs().failed() && wants_durability(op) => Err(Errno::IO),
             op if !volume.is_fast_enough(op) => Err(Errno::OPNOTSUPP),

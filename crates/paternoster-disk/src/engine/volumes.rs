@@ -203,9 +203,14 @@ impl Volumes {
         Ok(())
     }
 
-    /// The volume, unless it is gone or going.
+    /// The volume, unless it is gone.
+    pub(super) fn get(&self, id: VolumeId) -> Option<&Volume> {
+        self.all.get(id)
+    }
+
+    /// The same, unless it is going.
     pub(super) fn open(&self, id: VolumeId) -> Option<&Volume> {
-        self.all.get(id).filter(|volume| !volume.is_closing)
+        self.get(id).filter(|volume| !volume.is_closing)
     }
 
     /// Counts the pieces of a volume on its blocks no more; it may be gone.

@@ -5,6 +5,7 @@
 //! moment. So thousands of volumes that nobody uses cost a round nothing.
 
 use std::collections::VecDeque;
+use std::io;
 
 use paternoster::Instant;
 use slotmap::SecondaryMap;
@@ -63,23 +64,42 @@ impl Backends {
         self.all.values().any(|held| held.backend.servers_time().is_some())
     }
 
-    /// Returns whether transfers of any volume take time.
+    /// Returns whether transfers of any volume take time; those of volumes that are yet to come do.
     pub(super) fn take_time(&self) -> bool {
-        self.all.values().any(|held| held.backend.takes_time())
+        self.all.is_empty() || self.all.values().any(|held| held.backend.takes_time())
     }
 
     /// The owner begins.
-    pub(super) fn begin(&mut self, ring: &mut Ring<Token>) {
-        for (volume, held) in &mut self.all {
-            held.backend.begin(ring, volume);
+    pub(super) fn begin_all(&mut self, ring: &mut Ring<Token>) {
+        for volume in self.volumes() {
+            self.begin(ring, volume);
         }
-        self.activate_all();
+    }
+
+    /// A back end begins.
+    pub(super) fn begin(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
+        self.activate(volume).backend.begin(ring, volume);
+    }
+
+    /// What is behind a back end has so many bytes.
+    pub(super) fn grow(&mut self, volume: VolumeId, size: u64) -> io::Result<()> {
+        self.all[volume].backend.grow(size)
+    }
+
+    /// Gives a back end up that works on nothing.
+    pub(super) fn remove(&mut self, volume: VolumeId) -> Box<dyn Backend> {
+        let held = self.all.remove(volume).expect("a volume is removed once");
+        assert_eq!(held.in_flight, 0, "a back end that is given up works on nothing");
+        self.active.retain(|&active| active != volume);
+        self.unsent.retain(|&unsent| unsent != volume);
+        held.backend
     }
 
     /// The end has begun.
     pub(super) fn begin_end(&mut self, now: Instant) {
-        self.all.values_mut().for_each(|held| held.backend.begin_end(now));
-        self.activate_all();
+        for volume in self.volumes() {
+            self.activate(volume).backend.begin_end(now);
+        }
     }
 
     /// Begins a transfer.
@@ -165,6 +185,10 @@ impl Backends {
         std::mem::take(&mut self.notices)
     }
 
+    fn volumes(&self) -> Vec<VolumeId> {
+        self.all.keys().collect()
+    }
+
     /// Something happens to a back end: a round asks it.
     fn activate(&mut self, volume: VolumeId) -> &mut Held {
         let held = &mut self.all[volume];
@@ -183,12 +207,5 @@ impl Backends {
             self.unsent.push(volume);
         }
         held
-    }
-
-    fn activate_all(&mut self) {
-        let volumes: Vec<_> = self.all.keys().collect();
-        for volume in volumes {
-            self.activate(volume);
-        }
     }
 }

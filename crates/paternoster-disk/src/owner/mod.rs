@@ -16,6 +16,7 @@
 //! each input.
 
 mod backends;
+mod volumes;
 mod wait;
 
 use std::io;
@@ -27,6 +28,7 @@ use paternoster::scheduler::{Scheduler, SideTable};
 use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 
 use self::backends::Backends;
+pub use self::volumes::GrowError;
 use crate::backend::{Backend, Notice, TransferDone};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId, VolumeId};
@@ -271,7 +273,7 @@ impl<S: Scheduler> Owner<S> {
     pub fn run(mut self, front: &mut impl Front<S>) -> io::Result<()> {
         let (mut completions, mut transfers) = (Vec::new(), Vec::new());
         self.watch_waker();
-        self.backends.begin(&mut self.ring);
+        self.backends.begin_all(&mut self.ring);
         front.started(&mut self);
         loop {
             self.ring.take_completions(&mut completions);

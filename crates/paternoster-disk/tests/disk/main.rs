@@ -7,6 +7,7 @@ mod backends;
 mod blocks;
 mod byte_ranges;
 mod charges;
+mod coming;
 mod direct;
 mod durability;
 mod failure;

@@ -36,9 +36,6 @@ use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Completion, Fd, Ring};
 use crate::token::Token;
 
-/// Requests in flight that keep a file busy.
-const DEPTH: u32 = 16;
-
 /// Frees the range, which then reads as zeroes.
 pub(super) const PUNCH: FallocateFlags =
     FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
@@ -78,6 +75,9 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
+    /// Requests in flight that keep a file busy.
+    pub const DEPTH: u32 = 16;
+
     /// Opens the file or block device, for writing unless it is to be read only, and locks it:
     /// against everybody else, or if it is to be read only against those who would write. A block
     /// device that is written to is nobody else's: not mounted, nor part of another device.
@@ -159,7 +159,7 @@ impl Backend for FileBackend {
             fast_zero,
             block,
             granules: self.granules,
-            ..Capabilities::new(size, DEPTH)
+            ..Capabilities::new(size, Self::DEPTH)
         }
     }
 
@@ -212,6 +212,17 @@ impl Backend for FileBackend {
         };
         let filled = completion.output.into_buffers();
         Some(TransferDone { id, transferred: Transferred::new(result, filled) })
+    }
+
+    /// To whole blocks: what would lie in a short last one goes by a descriptor of its own.
+    fn grow(&mut self, size: u64) -> io::Result<()> {
+        let block = self.alignment.map_or(1, |alignment| alignment.block);
+        if !size.is_multiple_of(block.into()) {
+            let error = format!("whole blocks of {block} bytes are allowed");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        self.size = size;
+        Ok(())
     }
 
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
