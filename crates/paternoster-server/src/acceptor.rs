@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use slotmap::{SlotMap, new_key_type};
 
-use crate::export_table::{Asked, Entry, ExportTable};
+use crate::export_table::{Asked, ExportTable};
 use crate::log::Limits;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
@@ -322,17 +322,20 @@ impl Acceptor {
     fn hand_over(&mut self, id: NegotiationId, session: Session) {
         let Some(negotiation) = self.negotiations.remove(id) else { return };
         let Negotiation { socket, exports, input, peer, .. } = negotiation;
-        let entry = exports.entry(&session.export.name);
-        let Entry { served, room, .. } = entry.expect("a session enters an export of the table");
-        let admitted = match room.admit() {
+        // It may have gone since the client was answered that it may enter.
+        let Some(entry) = exports.entry(&session.export.name) else {
+            let kind = "a client was refused an export";
+            return self.report_refused(kind, peer, &"it was removed meanwhile");
+        };
+        let admitted = match entry.room.admit() {
             Ok(admitted) => admitted,
             // Others have entered since the client was answered that it may.
             Err(no_room) => {
                 return self.report_refused("a client was refused an export", peer, &no_room);
             }
         };
-        let export = Arc::clone(&served.export);
-        served.owner.connect(NewConnection { socket, session, input, export, peer, admitted });
+        let export = Arc::clone(&entry.export);
+        entry.owner.connect(NewConnection { socket, session, input, export, peer, admitted });
     }
 
     fn close(&mut self, id: NegotiationId) {

@@ -24,7 +24,10 @@ const RESERVED_FOR_THREAD: u32 = 3;
 pub(crate) enum NoRoom {
     #[error("tenant {tenant:?} has {limit} connections, which is all that it may have")]
     OfTenant { tenant: String, limit: u32 },
-    #[error("there are {limit} connections, which is all that the server has descriptors for")]
+    #[error(
+        "there are {limit} connections and volumes, which is all that the server has descriptors \
+         for"
+    )]
     InAll { limit: u32 },
 }
 
@@ -47,24 +50,55 @@ struct Count {
 #[derive(Debug)]
 pub(crate) struct Admitted(Arc<TenantRoom>);
 
-impl TenantRoom {
-    /// The room of each group of the configuration. `descriptors` is how many the process may have.
-    pub(crate) fn of_groups(config: &Config, descriptors: u32) -> Vec<Arc<Self>> {
+/// The room of all tenants together, in which each has its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Rooms {
+    in_all: Arc<Count>,
+}
+
+impl Rooms {
+    /// `descriptors` is how many the process may have.
+    pub(crate) fn new(config: &Config, descriptors: u32) -> Self {
         let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
         let threads = config.keys.threads;
         let reserved = RESERVED
             .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
             .saturating_add(threads.saturating_sub(1).saturating_mul(RESERVED_FOR_THREAD));
-        // However few there are, somebody is served.
-        let in_all = Arc::new(Count::new(descriptors.saturating_sub(reserved).max(16)));
-        let rooms = config.groups.iter().map(|group| {
-            let limit = group.keys.connections.unwrap_or(config.keys.connections);
-            let (tenant, in_all) = (group.path.clone(), Arc::clone(&in_all));
-            Arc::new(Self { tenant, of_tenant: Count::new(limit), in_all })
-        });
-        rooms.collect()
+        Self::of(descriptors.saturating_sub(reserved))
     }
 
+    /// So many clients in all; however few there are, somebody is served.
+    pub(crate) fn of(in_all: u32) -> Self {
+        Self { in_all: Arc::new(Count::new(in_all.max(16))) }
+    }
+
+    /// The room of a tenant, for so many of them.
+    pub(crate) fn tenant(&self, path: &str, limit: u32) -> Arc<TenantRoom> {
+        let (tenant, in_all) = (path.to_owned(), Arc::clone(&self.in_all));
+        Arc::new(TenantRoom { tenant, of_tenant: Count::new(limit), in_all })
+    }
+
+    /// Takes the descriptor of a volume, which is a client's no more.
+    pub(crate) fn volume(&self) -> Result<VolumeRoom, NoRoom> {
+        if self.in_all.is_full() {
+            return Err(NoRoom::InAll { limit: self.in_all.limit });
+        }
+        self.in_all.now.fetch_add(1, Ordering::Relaxed);
+        Ok(VolumeRoom(Arc::clone(&self.in_all)))
+    }
+}
+
+/// The descriptor of a volume, which is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct VolumeRoom(Arc<Count>);
+
+impl Drop for VolumeRoom {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl TenantRoom {
     /// Returns whether a client of the tenant would be admitted.
     pub(crate) fn check(&self) -> Result<(), NoRoom> {
         let Self { tenant, of_tenant, in_all } = self;
@@ -125,18 +159,18 @@ mod tests {
     use super::*;
 
     /// The rooms of the tenants `/a` and `/b`.
-    fn rooms(descriptors: u32) -> [Arc<TenantRoom>; 2] {
-        let toml = "connections = 30\nthreads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
-                    [groups.\"/a\"]\nconnections = 2\n[exports.a]\ndisk = \"d\"\nsize = 4096\n\
-                    [exports.b]\ndisk = \"d\"\noffset = 4096\n";
+    fn rooms(descriptors: u32) -> (Rooms, [Arc<TenantRoom>; 2]) {
+        let toml = "threads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
+                    [exports.a]\ndisk = \"d\"\n";
         let config = Config::from_toml(toml, Path::new("test.toml")).expect("a configuration");
-        assert_eq!([&config.groups[0].path, &config.groups[1].path], ["/a", "/b"]);
-        TenantRoom::of_groups(&config, descriptors).try_into().expect("there are two groups")
+        let rooms = Rooms::new(&config, descriptors);
+        let tenants = [("/a", 2), ("/b", 30)].map(|(path, limit)| rooms.tenant(path, limit));
+        (rooms, tenants)
     }
 
     #[test]
     fn tenant_has_as_many_connections_as_it_may() {
-        let [a, b] = rooms(1024);
+        let (_, [a, b]) = rooms(1024);
         let first = a.admit().expect("room");
         let _second = a.admit().expect("room");
         let full = NoRoom::OfTenant { tenant: "/a".to_owned(), limit: 2 };
@@ -148,10 +182,14 @@ mod tests {
 
     #[test]
     fn all_tenants_together_leave_descriptors_to_others() {
-        let [a, b] = rooms(320 + 4 + 20);
-        let admitted: Vec<_> = (0..20).map(|_| b.admit().expect("room")).collect();
+        let (rooms, [a, b]) = rooms(320 + 4 + 20);
+        let volume = rooms.volume().expect("room");
+        let admitted: Vec<_> = (0..19).map(|_| b.admit().expect("room")).collect();
         assert_eq!(a.check(), Err(NoRoom::InAll { limit: 20 }));
-        drop(admitted);
+        assert_eq!(rooms.volume().expect_err("no room"), NoRoom::InAll { limit: 20 });
+        drop(volume);
         a.check().expect("there is room again");
+        drop(admitted);
+        rooms.volume().expect("there is room again");
     }
 }

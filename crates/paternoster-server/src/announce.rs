@@ -14,7 +14,7 @@ pub(crate) fn disk(
     engine: IoEngine,
     elevator: &Elevator<Scheduler>,
 ) {
-    let path = match (disk.is_pool, disk.backend()) {
+    let path = match (disk.is_pool, &disk.backend) {
         (true, _) => disk.keys.path.as_ref(),
         (false, BackendConfig::File { path, .. }) => Some(path),
         (
@@ -26,16 +26,17 @@ pub(crate) fn disk(
         ) => None,
     };
     let path = path.map(tracing::field::debug);
-    let uri = match disk.backend() {
+    let uri = match &disk.backend {
         BackendConfig::Nbd { options, .. } => Some(tracing::field::display(&options.uri)),
         _ => None,
     };
-    let backend = &*backends[0];
-    let capabilities = backend.capabilities();
+    let backend = backends.first().map(|backend| &**backend);
+    let cache = backend.and_then(Backend::cache);
+    let granules = backend.and_then(|backend| backend.capabilities().granules);
     let bytes = backends.iter().map(|backend| backend.capabilities().size);
     tracing::info!(
         disk = disk.name,
-        backend = disk.backend().kind(),
+        backend = disk.backend.kind(),
         path,
         uri,
         volumes = disk.is_pool.then_some(disk.volumes.len()),
@@ -48,11 +49,12 @@ pub(crate) fn disk(
         rotational = elevator.device().rotational,
         because = match disk.keys.rotational {
             Some(_) => "it is set".to_owned(),
-            None => backend.rotational_because(),
+            None =>
+                backend.map_or_else(|| "of its directory".to_owned(), Backend::rotational_because),
         },
-        discard_granularity = capabilities.granules.map(Granules::bytes),
-        cache = backend.cache().map(Cache::name),
-        cache_because = backend.cache().map(|cache| &*cache.because),
+        discard_granularity = granules.map(Granules::bytes),
+        cache = cache.map(Cache::name),
+        cache_because = cache.map(|cache| &*cache.because),
         tunables = tunables(elevator),
         "a {} is served",
         disk.what()
@@ -60,7 +62,7 @@ pub(crate) fn disk(
     if let Some(claim) = claims_to_rotate(disk) {
         tracing::warn!("{claim}");
     }
-    if let Some(cache) = backend.cache().filter(|cache| !cache.binds) {
+    if let Some(cache) = cache.filter(|cache| !cache.binds) {
         tracing::warn!("{} {:?}: {}", disk.what(), disk.name, unbound(cache));
     }
 }

@@ -1,21 +1,22 @@
 //! Answers the control plane: it asks the owners of a running server's disks by message.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use paternoster::{SchedulerKind, Weight, Weights};
+use paternoster::SchedulerKind;
 use serde_json::Value;
 
+use crate::catalogue::{Catalogue, Disk};
 use crate::config::{Config, ROOT};
 use crate::ctl::{
     Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
-    GroupQuestion, NewGroup, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
-    SettingsInForce, StatError, TraceError, TraceQuestion, UnknownDisk,
+    GroupQuestion, NewGroup, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
+    RemovalQuestion, SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError,
+    TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
-use crate::messages::{GroupSettings, OwnerHandle};
+use crate::messages::GroupSettings;
 use crate::reload::Reload;
 use crate::stat::{Detail, Stat};
 
@@ -29,41 +30,16 @@ pub struct ControlHandle {
     config: Arc<Config>,
     /// Where it was read; none where it was not in a file.
     file: Option<PathBuf>,
-    disks: Vec<Disk>,
-    /// The weights that groups have in the configuration that was last read, by their paths.
-    written: Arc<Mutex<Written>>,
-}
-
-type Written = BTreeMap<String, Weights>;
-
-/// A disk, and what is known of it without asking its owner.
-#[derive(Clone, Debug)]
-pub(crate) struct Disk {
-    pub(crate) name: String,
-    /// The paths of the groups that have an export here or below them, the root first.
-    pub(crate) groups: Vec<String>,
-    pub(crate) owner: OwnerHandle,
+    catalogue: Arc<Catalogue>,
+    /// Held until owners have what is set of groups, so that no file is read in between.
+    setting_groups: Arc<Mutex<()>>,
 }
 
 impl ControlHandle {
-    /// The `owners` are those of the configuration's disks.
-    pub(crate) fn new(config: &Config, owners: &[OwnerHandle]) -> Self {
-        let disks = config.disks.iter().zip(owners).enumerate();
-        let disks = disks.map(|(index, (disk, owner))| Disk {
-            name: disk.name.clone(),
-            groups: {
-                let groups = config.groups_on(index).into_iter();
-                let paths = groups.map(|group| config.groups[group].path.clone());
-                std::iter::once(ROOT.to_owned()).chain(paths).collect()
-            },
-            owner: owner.clone(),
-        });
-        let disks = disks.collect();
-        let written = config.groups.iter().map(|group| (group.path.clone(), group.weights()));
-        // The root has no weight that could be set.
-        let written = written.chain([(ROOT.to_owned(), Weights::from(Weight::ROOT))]);
-        let written = Arc::new(Mutex::new(written.collect()));
-        Self { config: Arc::new(config.clone()), file: None, disks, written }
+    /// Of a server of that configuration, which serves what the catalogue says.
+    pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
+        let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
+        Self { config, file: None, catalogue, setting_groups: Arc::default() }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
@@ -72,15 +48,19 @@ impl ControlHandle {
         Self { file: Some(file.into()), ..self }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().expect("nobody panics who has it")
+    fn setting_groups(&self) -> MutexGuard<'_, ()> {
+        self.setting_groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn disks(&self) -> &[Disk] {
+        &self.catalogue.disks
     }
 
     /// The disk of that name.
     fn disk(&self, name: &str) -> Result<&Disk, UnknownDisk> {
-        let found = self.disks.iter().find(|disk| disk.name == name);
+        let found = self.disks().iter().find(|disk| disk.name == name);
         found.ok_or_else(|| {
-            let known = quoted(self.disks.iter().map(|disk| &disk.name));
+            let known = quoted(self.disks().iter().map(|disk| &disk.name));
             UnknownDisk { disk: name.to_owned(), known }
         })
     }
@@ -88,14 +68,16 @@ impl ControlHandle {
     /// The disks that a change of a group is for: one, or all that it is on.
     fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, GroupError> {
         let group = group.to_owned();
-        let having = self.disks.iter().filter(|disk| disk.groups.contains(&group));
-        let having: Vec<_> = having.collect();
-        if having.is_empty() {
-            let mut known: Vec<_> = self.disks.iter().flat_map(|disk| &disk.groups).collect();
-            known.sort();
-            known.dedup();
-            return Err(GroupError::UnknownGroup { group, known: quoted(known) });
-        }
+        let having = self.catalogue.groups(|groups| {
+            let disks = self.disks().iter().enumerate();
+            let here = disks.filter(|(index, _)| groups.is_on(&group, *index));
+            let having: Vec<_> = here.map(|(_, disk)| disk).collect();
+            if having.is_empty() { Err(quoted(groups.known())) } else { Ok(having) }
+        });
+        let having = match having {
+            Ok(having) => having,
+            Err(known) => return Err(GroupError::UnknownGroup { group, known }),
+        };
         let Some(name) = disk else { return Ok(having) };
         self.disk(name)?;
         let found = having.iter().find(|disk| disk.name == *name);
@@ -109,7 +91,7 @@ impl ControlHandle {
 
 impl Control for ControlHandle {
     fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
-        let asked: Vec<_> = self.disks.iter().map(|disk| disk.owner.stat(detail)).collect();
+        let asked: Vec<_> = self.disks().iter().map(|disk| disk.owner.stat(detail)).collect();
         let answers = asked.into_iter().map(|answer| answer.recv_timeout(PATIENCE));
         let disks: Result<Vec<_>, _> = answers.collect();
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
@@ -126,24 +108,23 @@ impl Control for ControlHandle {
     fn set_group(&self, change: &GroupChange) -> Result<GroupAnswer, GroupError> {
         let group = &change.group;
         let disks = self.disks_of(group, change.disk.as_ref())?;
-        if change.check(self.written()[group])?.limits_something() {
+        let written = || self.catalogue.groups(|groups| groups.weights(group));
+        if change.check(written())?.limits_something() {
             check_have_limits(&disks)?;
         }
-        // Until the owners have it, so that no other file is read in between.
-        let written = self.written();
-        // A group that is on a disk is one of the configuration's.
-        let settings = change.check(written[group])?;
+        let setting = self.setting_groups();
+        let settings = change.check(written())?;
         for disk in settings.disks() {
             self.disks_of(group, Some(disk))?;
         }
         let asked: Vec<_> =
             disks.into_iter().map(|disk| (disk, set(disk, group, &settings))).collect();
-        drop(written);
+        drop(setting);
         answers(asked)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
-        let asked: Vec<_> = self.disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
+        let asked: Vec<_> = self.disks().iter().map(|disk| (disk, disk.owner.settings())).collect();
         let answers = asked.into_iter().map(|(disk, answer)| {
             let late = |_| SettingError::Unanswered { disk: disk.name.clone() };
             answer.recv_timeout(PATIENCE).map_err(late)
@@ -161,11 +142,17 @@ impl Control for ControlHandle {
 
     fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError> {
         let disk = self.disk(&question.disk)?;
-        if let Some(group) = &question.group
-            && !disk.groups.contains(group)
-        {
-            let (group, disk, known) = (group.clone(), disk.name.clone(), quoted(&disk.groups));
-            return Err(TraceError::UnknownGroup { group, disk, known });
+        if let Some(group) = &question.group {
+            let index = self.disks().iter().position(|known| known.name == disk.name);
+            let index = index.expect("it was found");
+            let known = self.catalogue.groups(|groups| {
+                let known = || quoted([ROOT].into_iter().chain(groups.on(index)));
+                (!groups.is_on(group, index)).then(known)
+            });
+            if let Some(known) = known {
+                let (group, disk) = (group.clone(), disk.name.clone());
+                return Err(TraceError::UnknownGroup { group, disk, known });
+            }
         }
         let name = || disk.name.clone();
         let begun = Following::begin(disk.owner.clone(), question.group.clone());
@@ -176,13 +163,11 @@ impl Control for ControlHandle {
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
         let path = self.file.as_deref().ok_or(ReloadError::NoFile)?;
         // To the end, so that of two who ask at once the second compares with what the first left.
-        let mut written = self.written();
-        let reload = Reload::read(path, &self.config, &self.disks)?;
+        let _setting = self.setting_groups();
+        let reload = Reload::read(path, &self.config, &self.catalogue)?;
         let mut changed = reload.compare()?;
         if mode == ReloadMode::Apply {
-            for (group, weights) in written.iter_mut() {
-                *weights = reload.weights_of(group).unwrap_or(*weights);
-            }
+            self.catalogue.change_groups(|groups| reload.write(groups));
             changed = reload.apply()?;
             // Owners log what they change.
             if changed.is_empty() {
@@ -193,6 +178,34 @@ impl Control for ControlHandle {
             }
         }
         Ok(ReloadAnswer::new(mode, changed, reload.needs_restart().to_vec()))
+    }
+
+    fn pools(&self) -> PoolsAnswer {
+        self.catalogue.pools()
+    }
+
+    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+        self.catalogue.volumes(question)
+    }
+
+    fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        self.catalogue.volume(name)
+    }
+
+    fn put_volume(&self, name: &str, body: &Value, only_new: bool) -> Result<Put, VolumeError> {
+        self.catalogue.put_volume(name, body, only_new)
+    }
+
+    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, VolumeError> {
+        self.catalogue.patch_volume(name, patch)
+    }
+
+    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
+        self.catalogue.remove_volume(name, question)
+    }
+
+    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        self.catalogue.reopen_volume(name)
     }
 }
 
@@ -235,6 +248,7 @@ fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
 }
 
 /// Names in quotes, for a message.
-fn quoted<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
-    names.into_iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+fn quoted(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let quoted = names.into_iter().map(|name| format!("{:?}", name.as_ref()));
+    quoted.collect::<Vec<_>>().join(", ")
 }

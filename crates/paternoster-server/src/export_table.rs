@@ -1,7 +1,8 @@
 //! The exports that a socket offers to NBD clients, and the disks behind them.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use indexmap::IndexMap;
 use paternoster_nbd::proto::TransmissionFlags;
@@ -9,66 +10,95 @@ use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
 use crate::admission::TenantRoom;
 use crate::clients::Export;
-use crate::config::{Config, ExportConfig, Listen};
+use crate::config::{Config, Listen};
 use crate::messages::OwnerHandle;
 
-/// The exports of one socket, and who serves each.
-#[derive(Debug)]
-pub(crate) struct ExportTable {
-    /// By their names, in the order of the configuration.
-    entries: IndexMap<String, Entry>,
-}
+/// All exports that are served, by their names, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct ServedExports(RwLock<IndexMap<String, Arc<Entry>>>);
 
-/// An export of the configuration, as it is served.
+/// An export that is served.
 #[derive(Clone, Debug)]
-pub(crate) struct ServedExport {
+pub(crate) struct Entry {
+    pub(crate) info: ExportInfo,
     pub(crate) export: Arc<Export>,
     /// The owner of its disk.
     pub(crate) owner: OwnerHandle,
-    /// Whether its disk flushes.
-    pub(crate) flushes: bool,
-}
-
-/// An export that a socket offers.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    info: ExportInfo,
-    pub(crate) served: ServedExport,
     /// The room of its tenant.
     pub(crate) room: Arc<TenantRoom>,
+    /// Whether it is being removed: nobody enters any more.
+    pub(crate) is_leaving: bool,
+}
+
+impl ServedExports {
+    /// Serves an export from now on, in place of one of the same name.
+    pub(crate) fn insert(&self, entry: Entry) {
+        self.write(|all| _ = all.insert(entry.info.name.clone(), Arc::new(entry)));
+    }
+
+    /// Changes what new clients see of an export, if it is served.
+    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Entry)) {
+        self.write(|all| {
+            if let Some(entry) = all.get_mut(name) {
+                change(Arc::make_mut(entry));
+            }
+        });
+    }
+
+    /// Serves an export no more.
+    pub(crate) fn remove(&self, name: &str) {
+        self.write(|all| _ = all.shift_remove(name));
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&IndexMap<String, Arc<Entry>>) -> T) -> T {
+        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, change: impl FnOnce(&mut IndexMap<String, Arc<Entry>>)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The exports of one socket.
+#[derive(Debug)]
+pub(crate) struct ExportTable {
+    served: Arc<ServedExports>,
+    /// The names of those that it offers; all of them if it names none.
+    offered: Option<BTreeSet<String>>,
 }
 
 impl ExportTable {
-    /// What this socket offers, of the configuration's exports and groups as they are served.
-    pub(crate) fn new(
-        config: &Config,
-        socket: &Listen,
-        served: &[ServedExport],
-        rooms: &[Arc<TenantRoom>],
-    ) -> Self {
-        let exports = config.exports.iter().zip(served).enumerate();
-        let offered = exports.filter(|(index, _)| socket.offers(*index));
-        let entries = offered.map(|(_, (export, served))| {
-            let info = export_info(export, served.flushes);
-            let room = Arc::clone(&rooms[export.group]);
-            (export.name.clone(), Entry { info, served: served.clone(), room })
-        });
-        Self { entries: entries.collect() }
+    /// What this socket offers of those that are served.
+    pub(crate) fn new(config: &Config, socket: &Listen, served: Arc<ServedExports>) -> Self {
+        let name = |export: &usize| config.exports[*export].name.clone();
+        let offered = socket.exports.as_ref().map(|exports| exports.iter().map(name).collect());
+        Self { served, offered }
     }
 
     /// The empty name is the default export: the one of that name, else the only one offered.
-    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
-        let only = || {
-            let is_only = name.is_empty() && self.entries.len() == 1;
-            self.entries.values().next().filter(|_| is_only)
-        };
-        self.entries.get(name).or_else(only)
+    pub(crate) fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+        self.served.read(|all| {
+            let named = all.get(name).filter(|_| self.offers(name));
+            let only = || {
+                let mut offered = all.iter().filter(|(name, _)| self.offers(name));
+                let first = offered.next().filter(|_| name.is_empty());
+                first.filter(|_| offered.next().is_none()).map(|(_, entry)| entry)
+            };
+            named.or_else(only).cloned()
+        })
+    }
+
+    fn offers(&self, name: &str) -> bool {
+        self.offered.as_ref().is_none_or(|offered| offered.contains(name))
     }
 }
 
 impl Exports for ExportTable {
     fn names(&self) -> Vec<String> {
-        self.entries.keys().cloned().collect()
+        self.served.read(|all| {
+            let entered = all.iter().filter(|(name, of)| self.offers(name) && !of.is_leaving);
+            entered.map(|(name, _)| name.clone()).collect()
+        })
     }
 
     fn find(&self, name: &str) -> Option<ExportInfo> {
@@ -76,8 +106,11 @@ impl Exports for ExportTable {
     }
 
     fn may_enter(&self, name: &str) -> Result<(), String> {
-        let room = self.entry(name).map_or(Ok(()), |entry| entry.room.check());
-        room.map_err(|no_room| no_room.to_string())
+        let Some(entry) = self.entry(name) else { return Ok(()) };
+        if entry.is_leaving {
+            return Err(format!("the export {:?} is being removed", entry.info.name));
+        }
+        entry.room.check().map_err(|no_room| no_room.to_string())
     }
 }
 
@@ -120,26 +153,40 @@ impl Exports for Asked<'_> {
     }
 }
 
-fn export_info(export: &ExportConfig, flushes: bool) -> ExportInfo {
-    let durable = TransmissionFlags::SEND_FLUSH | TransmissionFlags::SEND_FUA;
-    let mut flags = TransmissionFlags::HAS_FLAGS
-        | TransmissionFlags::SEND_DF
-        | TransmissionFlags::SEND_CACHE
-        // One owner orders all connections: a flush on one covers what completed on all.
-        | TransmissionFlags::CAN_MULTI_CONN;
-    flags.set(durable, flushes);
-    if export.keys.read_only {
-        flags |= TransmissionFlags::READ_ONLY;
-    } else {
-        flags |= TransmissionFlags::SEND_TRIM
-            | TransmissionFlags::SEND_WRITE_ZEROES
-            | TransmissionFlags::SEND_FAST_ZERO;
-    }
-    ExportInfo {
-        name: export.name.clone(),
-        description: export.keys.description.clone(),
-        size: export.size,
-        flags,
-        block_size: BlockSize::default(),
+/// What clients are told of an export.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) size: u64,
+    pub(crate) read_only: bool,
+    /// Whether its volume flushes.
+    pub(crate) flushes: bool,
+}
+
+impl Told<'_> {
+    /// The same, as the protocol has it.
+    pub(crate) fn info(self) -> ExportInfo {
+        let durable = TransmissionFlags::SEND_FLUSH | TransmissionFlags::SEND_FUA;
+        let mut flags = TransmissionFlags::HAS_FLAGS
+            | TransmissionFlags::SEND_DF
+            | TransmissionFlags::SEND_CACHE
+            // One owner orders all connections: a flush on one covers what completed on all.
+            | TransmissionFlags::CAN_MULTI_CONN;
+        flags.set(durable, self.flushes);
+        if self.read_only {
+            flags |= TransmissionFlags::READ_ONLY;
+        } else {
+            flags |= TransmissionFlags::SEND_TRIM
+                | TransmissionFlags::SEND_WRITE_ZEROES
+                | TransmissionFlags::SEND_FAST_ZERO;
+        }
+        ExportInfo {
+            name: self.name.to_owned(),
+            description: self.description.map(str::to_owned),
+            size: self.size,
+            flags,
+            block_size: BlockSize::default(),
+        }
     }
 }

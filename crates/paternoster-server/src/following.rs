@@ -98,7 +98,9 @@ impl Following {
             text.push_str(line);
             text.push('\n');
         };
-        self.decisions.parties_mut().clients.extend(recorded.clients.iter().cloned());
+        let called = self.decisions.parties_mut();
+        called.clients.extend(recorded.clients.iter().cloned());
+        called.paths.extend(recorded.groups.iter().map(|(group, path)| (*group, path.clone())));
         if let Some(&(at, _)) = recorded.events.front().filter(|_| recorded.lost > 0) {
             self.decisions.forget();
             push(&dropped(at, recorded.lost));

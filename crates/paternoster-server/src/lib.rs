@@ -16,6 +16,7 @@ mod acquire;
 mod admission;
 mod announce;
 mod borders;
+mod catalogue;
 mod clients;
 pub mod config;
 mod connections;

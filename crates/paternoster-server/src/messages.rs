@@ -1,15 +1,19 @@
 //! The messages of other threads to the owner of a disk.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak, mpsc};
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, GroupLimits, TimedEvents, Weights};
-use paternoster_disk::{Fd, Waker};
+#[cfg(test)]
+use paternoster::Weight;
+use paternoster::{DeviceWeights, GroupLimits, IoPrio, TimedEvents, Weights};
+use paternoster_disk::{Backend, Damage, Fd, GrowError, NoVolume, VolumeId, VolumePlace, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
 use crate::clients::Export;
 use crate::config::{AtStop, DiskConfig};
+use crate::connections::{Removal, Removed};
 use crate::ctl::{
     Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
 };
@@ -42,6 +46,11 @@ pub(crate) enum Message {
     EndRecording,
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
+    AddVolume(NewVolume, mpsc::Sender<Result<(VolumeId, VolumePlace), NoVolume>>),
+    GrowVolume(VolumeId, u64, mpsc::Sender<Result<(), GrowError>>),
+    AddExport(NewExport, mpsc::Sender<Arc<Export>>),
+    VolumeStates(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
+    RemoveVolume(Removal, mpsc::Sender<Removed>),
     Shutdown(AtStop),
 }
 
@@ -50,12 +59,12 @@ pub(crate) enum Message {
 pub(crate) struct FileDisk {
     pub(crate) disk: DiskConfig,
     /// Those that are served and in the file, in the order of the served.
-    pub(crate) groups: Vec<FileGroup>,
+    pub(crate) groups: Vec<GroupOnDisk>,
 }
 
-/// What the file says of a group of the disk.
+/// What is set of a group on one disk.
 #[derive(Clone, Debug)]
-pub(crate) struct FileGroup {
+pub(crate) struct GroupOnDisk {
     /// Its path.
     pub(crate) path: String,
     pub(crate) weights: Weights,
@@ -64,12 +73,62 @@ pub(crate) struct FileGroup {
     pub(crate) limits: GroupLimits,
 }
 
+/// A tenant that is to be on a disk.
+#[derive(Clone, Debug)]
+pub(crate) struct NewTenant {
+    pub(crate) group: GroupOnDisk,
+    /// Bytes that its clients may hold.
+    pub(crate) memory: u64,
+}
+
 /// What to set of a group of the disk.
 #[derive(Debug)]
 pub(crate) struct GroupSettings {
     /// Its path.
     pub(crate) group: String,
     pub(crate) settings: NewGroup,
+}
+
+#[cfg(test)]
+impl NewTenant {
+    /// One with nothing set.
+    pub(crate) fn plain(path: &str, memory: u64) -> Self {
+        let (weights, on_device) = (Weight::default().into(), DeviceWeights::default());
+        let (path, limits) = (path.to_owned(), GroupLimits::NONE);
+        Self { group: GroupOnDisk { path, weights, on_device, limits }, memory }
+    }
+}
+
+/// A volume that is to be served.
+#[derive(Debug)]
+pub(crate) struct NewVolume {
+    pub(crate) name: String,
+    pub(crate) backend: Box<dyn Backend>,
+}
+
+/// An export that is to be served.
+#[derive(Debug)]
+pub(crate) struct NewExport {
+    pub(crate) name: String,
+    pub(crate) volume: VolumeId,
+    /// Where the volume lies.
+    pub(crate) place: VolumePlace,
+    /// Where on the volume it starts, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) io_prio: IoPrio,
+    /// Its group, and before it those above, the topmost first.
+    pub(crate) lineage: Vec<NewTenant>,
+}
+
+/// How a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VolumeState {
+    /// Clients that are connected.
+    pub(crate) clients: u32,
+    /// Whether a sync has failed.
+    pub(crate) sync_failed: bool,
+    /// What is wrong with its image.
+    pub(crate) damage: Option<Damage>,
 }
 
 /// Sends messages to one owner.
@@ -159,6 +218,54 @@ impl OwnerHandle {
     pub(crate) fn reload(&self, file: FileDisk) -> mpsc::Receiver<Vec<Change>> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::Reload(file, sender));
+        receiver
+    }
+
+    /// Has the owner serve another volume. Nothing comes where the owner has stopped.
+    pub(crate) fn add_volume(
+        &self,
+        new: NewVolume,
+    ) -> mpsc::Receiver<Result<(VolumeId, VolumePlace), NoVolume>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::AddVolume(new, sender));
+        receiver
+    }
+
+    /// Tells the owner that what is behind a volume has so many bytes now. Nothing comes where the
+    /// owner has stopped.
+    pub(crate) fn grow_volume(
+        &self,
+        volume: VolumeId,
+        size: u64,
+    ) -> mpsc::Receiver<Result<(), GrowError>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::GrowVolume(volume, size, sender));
+        receiver
+    }
+
+    /// Has the owner serve another export. Nothing comes where the owner has stopped.
+    pub(crate) fn add_export(&self, new: NewExport) -> mpsc::Receiver<Arc<Export>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::AddExport(new, sender));
+        receiver
+    }
+
+    /// Asks how volumes are; those that are gone are not in the answer. Nothing comes where the
+    /// owner has stopped.
+    pub(crate) fn volume_states(
+        &self,
+        volumes: Vec<VolumeId>,
+    ) -> mpsc::Receiver<BTreeMap<VolumeId, VolumeState>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::VolumeStates(volumes, sender));
+        receiver
+    }
+
+    /// Has the owner remove a volume, with all of its exports: what is left of it, which may take
+    /// long. Nothing comes where the owner has stopped.
+    pub(crate) fn remove_volume(&self, removal: Removal) -> mpsc::Receiver<Removed> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::RemoveVolume(removal, sender));
         receiver
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Recording {
     events: RingRecorder,
     /// Clients that have I/O contexts since the last reading.
     clients: Vec<(IocId, Client)>,
+    /// Groups that have come since the last reading.
+    groups: Paths,
 }
 
 /// A client, as it is called in a recording.
@@ -74,6 +76,8 @@ pub(crate) struct Recorded {
     /// Events that were lost before the first of these.
     pub(crate) lost: u64,
     pub(crate) clients: Vec<(IocId, Client)>,
+    /// Groups that have come.
+    pub(crate) groups: Paths,
 }
 
 /// The paths of a disk's groups.
@@ -82,12 +86,17 @@ pub(crate) type Paths = BTreeMap<GroupId, String>;
 impl Recording {
     /// Begins for `reader`, with the clients that there are.
     pub(crate) fn new(reader: Weak<()>, clients: Vec<(IocId, Client)>) -> Self {
-        Self { reader, events: RingRecorder::new(EVENTS), clients }
+        Self { reader, events: RingRecorder::new(EVENTS), clients, groups: Paths::new() }
     }
 
     /// Returns whether the reader has gone.
     pub(crate) fn is_unread(&self) -> bool {
         self.reader.strong_count() == 0
+    }
+
+    /// Notes a group that has come.
+    pub(crate) fn add_group(&mut self, group: GroupId, path: String) {
+        self.groups.insert(group, path);
     }
 
     /// Notes a client that has an I/O context from now on.
@@ -98,7 +107,9 @@ impl Recording {
     /// Hands over what there is; `room` is for what comes next.
     pub(crate) fn take(&mut self, room: TimedEvents) -> Recorded {
         let (events, lost) = self.events.take(room);
-        Recorded { events, lost, clients: std::mem::take(&mut self.clients) }
+        let (clients, groups) =
+            (std::mem::take(&mut self.clients), std::mem::take(&mut self.groups));
+        Recorded { events, lost, clients, groups }
     }
 }
 

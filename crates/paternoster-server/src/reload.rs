@@ -8,16 +8,18 @@
 //! Nothing is changed before the file has been found right and every owner has compared. What was
 //! changed by `ctl` is compared as it is in force, so that it goes back to what the file says.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Instant;
 
 use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::config::{Config, GroupConfig, ROOT, needs_restart};
-use crate::control::{Disk, PATIENCE};
+use crate::catalogue::{Catalogue, Disk, Groups};
+use crate::config::{Config, ROOT, needs_restart};
+use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadError};
-use crate::messages::{FileDisk, FileGroup};
+use crate::messages::{FileDisk, GroupOnDisk};
 
 /// A file that was found right, beside what is served.
 pub(crate) struct Reload<'a> {
@@ -30,15 +32,28 @@ pub(crate) struct Reload<'a> {
 }
 
 impl<'a> Reload<'a> {
-    /// Reads the file; `disks` are those of the `served` configuration.
+    /// Reads the file, beside what is served, with which the server was started, and what has come
+    /// since.
     pub(crate) fn read(
         path: &Path,
         served: &Config,
-        disks: &'a [Disk],
+        catalogue: &'a Catalogue,
     ) -> Result<Self, ReloadError> {
         let file = Config::from_file_beside(path, served)
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
-        let disks = disks.iter().filter_map(|disk| Some((disk, disk_in(&file, disk)?))).collect();
+        let made = catalogue.made_by_request();
+        if let Some(export) = file.exports.iter().find(|export| made.contains(&export.name)) {
+            let (what, name) = (export.what(), &export.name);
+            return Err(ReloadError::Unusable(format!(
+                "{what} {name:?}: a volume of that name was made by request; remove it, or leave \
+                 it out of the file"
+            )));
+        }
+        let disks = catalogue.disks.iter().enumerate().filter_map(|(index, disk)| {
+            let groups = catalogue.groups(|groups| groups.on(index).map(str::to_owned).collect());
+            Some((disk, disk_in(&file, disk, groups)?))
+        });
+        let disks = disks.collect();
         let needs_restart = needs_restart(served, &file);
         Ok(Self { file, needs_restart, disks, deadline: Instant::now() + PATIENCE })
     }
@@ -55,9 +70,14 @@ impl<'a> Reload<'a> {
         self.collect(asked.collect(), |disk| ReloadError::Unfinished { disk })
     }
 
-    /// The weights that a group has in the file; none where the file has no such group.
-    pub(crate) fn weights_of(&self, group: &str) -> Option<Weights> {
-        self.file.groups.iter().find(|known| known.path == group).map(GroupConfig::weights)
+    /// Has groups be known as the file has them.
+    pub(crate) fn write(&self, groups: &mut Groups) {
+        for group in &self.file.groups {
+            groups.set_keys(&group.path, |keys| {
+                (keys.weight, keys.leaf_weight) = (group.keys.weight, group.keys.leaf_weight);
+                keys.limits = group.keys.limits;
+            });
+        }
     }
 
     /// What the file says that stays as it is.
@@ -86,19 +106,20 @@ impl<'a> Reload<'a> {
 }
 
 /// What the file says of a served disk and of its groups, as far as they are in it.
-fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
+fn disk_in(file: &Config, disk: &Disk, served: Vec<String>) -> Option<FileDisk> {
     let index = file.disks.iter().position(|known| known.name == disk.name)?;
-    let groups = disk.groups.iter().filter_map(|path| {
-        if path == ROOT {
-            let (weights, on_device) = (Weights::from(Weight::ROOT), DeviceWeights::default());
-            return Some(FileGroup { path: path.clone(), weights, on_device, limits: file.root });
-        }
-        let group = file.groups.iter().find(|group| group.path == *path)?;
+    let in_file: BTreeMap<_, _> =
+        file.groups.iter().map(|group| (group.path.as_str(), group)).collect();
+    let (weights, on_device) = (Weights::from(Weight::ROOT), DeviceWeights::default());
+    let root = GroupOnDisk { path: ROOT.to_owned(), weights, on_device, limits: file.root };
+    let groups = served.into_iter().filter_map(|path| {
+        let group = in_file.get(path.as_str())?;
         let on_device = group.device_weights.get(&index).copied().unwrap_or_default();
         let (weights, limits) = (group.weights(), group.keys.limits);
-        Some(FileGroup { path: path.clone(), weights, on_device, limits })
+        Some(GroupOnDisk { path, weights, on_device, limits })
     });
-    Some(FileDisk { disk: file.disks[index].clone(), groups: groups.collect() })
+    let groups = std::iter::once(root).chain(groups).collect();
+    Some(FileDisk { disk: file.disks[index].clone(), groups })
 }
 
 #[cfg(test)]
@@ -110,6 +131,7 @@ mod tests {
     use serde_json::Value;
     use tempfile::TempDir;
 
+    use crate::admission::Rooms;
     use crate::control::ControlHandle;
     use crate::ctl::{Control as _, ReloadMode};
     use crate::messages::{Message, OwnerHandle};
@@ -157,7 +179,10 @@ mod tests {
         fs::write(&path, TOML).expect("a file");
         let (owners, threads): (Vec<_>, Vec<_>) = answers.map(owner).into_iter().unzip();
         let config = Config::from_file(&path).expect("it is valid");
-        let control = ControlHandle::new(&config, &owners).with_file(path);
+        let rooms = Rooms::of(16);
+        let groups = (Groups::new(&config, rooms.clone()), rooms);
+        let catalogue = Catalogue::new(&config, &owners, &[], groups, Default::default());
+        let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);
         drop((control, owners));
         let reloads = threads.into_iter().map(|thread| thread.join().expect("no panic")).sum();

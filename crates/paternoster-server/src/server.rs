@@ -10,31 +10,34 @@
 //! whatever is refused is refused before anything is changed.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, GroupId, Instant, PlugLimits};
+use paternoster::{Device, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, CpuLatency, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, VolumeId, VolumePlace,
-    Waker,
+    Backend, CpuLatency, Engine, Fd, FileBackend, IoEngine, MonotonicClock, Owner, Ring, VolumeId,
+    VolumePlace, Waker, is_rotational,
 };
+use paternoster_nbd::ExportInfo;
 use rustix::net::{Shutdown, shutdown};
-use slotmap::SlotMap;
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
-use crate::admission::{TenantRoom, raise_descriptors};
+use crate::admission::{Rooms, raise_descriptors};
 use crate::announce;
-use crate::clients::{Export, Notices, Pool, TenantId};
-use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
-use crate::connections::{Connections, DiskLabel, Scheduler, Tenant, Volumes, nbd};
+use crate::catalogue::{Catalogue, Groups};
+use crate::clients::Export;
+use crate::config::{AtStop, Config, ExportConfig, devices_of, sharing_devices};
+use crate::connections::{Connections, DiskLabel, Scheduler, Tenants, Volumes, nbd};
 use crate::control::ControlHandle;
 use crate::depth::Depth;
-use crate::export_table::{ExportTable, ServedExport};
-use crate::messages::OwnerHandle;
+use crate::export_table::{Entry, ExportTable, ServedExports, Told};
+use crate::messages::{NewExport, OwnerHandle};
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::{Plugged, Thread};
@@ -88,35 +91,46 @@ impl Server {
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
         let ForServer { io, bound, backends, latencies } = acquired;
-        let uris = uri::of_exports(config, &bound)?;
+        let places = uri::places(&bound)?;
+        let uris = uri::of_exports(config, &places);
+        let rooms = Rooms::new(config, raise_descriptors());
+        let groups = Groups::new(config, rooms.clone());
         let (alive, running) = mpsc::channel();
         let watch = Watchers { failures: failures.clone(), alive };
         let threads = (0..config.connection_threads()).map(|_| Thread::new(io));
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
-        let (mut owners, mut served) = (Vec::new(), BTreeMap::new());
+        let (mut owners, mut volumes, mut served) = (Vec::new(), Vec::new(), BTreeMap::new());
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backends) in backends.into_iter().enumerate() {
             let flushes = backends.iter().map(|backend| backend.capabilities().flushes);
             let flushes: Vec<_> = flushes.collect();
-            let (exports, handle, thread) =
-                start_owner(config, index, backends, io, &mut threads, &watch)?;
+            let StartedOwner { exports, volumes: of_disk, handle, thread } =
+                start_owner(config, index, backends, &groups, io, &mut threads, &watch)?;
             for (number, export) in exports {
                 let flushes = flushes[config.exports[number].volume];
-                served.insert(number, ServedExport { export, owner: handle.clone(), flushes });
+                served.insert(number, entry(&config.exports[number], export, &handle, flushes));
             }
             owners.push(handle);
+            volumes.push(of_disk);
             owner_threads.push(thread);
+        }
+        let exports = Arc::new(ServedExports::default());
+        for (number, (info, export, owner)) in served {
+            let room = groups.room(&config.groups[config.exports[number].group].path);
+            exports.insert(Entry { info, export, owner, room, is_leaving: false });
         }
         for (number, thread) in threads.into_iter().enumerate() {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
-        let served: Vec<_> = served.into_values().collect();
-        let (listeners, sockets) = offer(config, &served, bound);
+        let (listeners, sockets) = offer(config, &exports, bound);
         let listening = listeners.iter().map(Listener::socket).collect();
         let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
-        let control = ControlHandle::new(config, &owners);
+        let places = uri::of_all_exports(config, places);
+        let (groups, exports) = ((groups, rooms), (exports, places));
+        let catalogue = Catalogue::new(config, &owners, &volumes, groups, exports);
+        let control = ControlHandle::new(config, catalogue);
         let end_begun = None;
         Ok(Self {
             owners,
@@ -196,73 +210,74 @@ fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     Ok(result?)
 }
 
+/// Whether the device of a directory rotates.
+fn rotates(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|seen| is_rotational(directory, &seen).yes)
+}
+
 /// The exports of a disk, by their indices in the configuration.
 type ExportsByIndex = BTreeMap<usize, Arc<Export>>;
 
-/// Adds the groups of a disk's exports, and those above them, to its elevator. Returns them by
-/// their indices in the configuration, and the tenants, for the connections.
-fn add_groups(
+/// Adds the tenants of a disk and its exports, which has those volumes, in the order of the
+/// configuration.
+fn add_exports(
     config: &Config,
     index: usize,
-    elevator: &mut Elevator<Scheduler>,
-    notices: &Arc<Notices>,
-) -> (BTreeMap<usize, Known>, SlotMap<TenantId, Tenant>) {
-    let root = elevator.groups().root();
-    elevator.set_group_limits(Instant::START, root, config.root);
-    let mut tenants = SlotMap::with_key();
-    let mut known = BTreeMap::<usize, Known>::new();
-    for group in config.groups_on(index) {
-        let configured = &config.groups[group];
-        let GroupConfig { path, parent, keys, device_weights } = configured;
-        // A parent has a smaller index in the configuration.
-        let parent = parent.map_or(root, |parent| known[&parent].group);
-        let id = elevator.add_group(Instant::START, parent, configured.weights().weight);
-        elevator.set_weight(Instant::START, id, configured.weights());
-        let on_disk = device_weights.get(&index).copied().unwrap_or_default();
-        elevator.set_device_weights(Instant::START, id, on_disk);
-        elevator.set_group_limits(Instant::START, id, keys.limits);
-        // A group of a configuration that was checked has it.
-        let memory = keys.memory.unwrap_or(config.keys.memory);
-        let memory = Pool::new(usize::try_from(memory).unwrap_or(usize::MAX), notices);
-        let tenant = tenants.insert(Tenant::new(path.clone(), id));
-        known.insert(group, Known { group: id, tenant, memory });
-    }
-    (known, tenants)
-}
-
-/// The exports of a disk that has those volumes.
-fn exports_of(
-    config: &Config,
-    index: usize,
-    known: &BTreeMap<usize, Known>,
+    engine: &mut Engine<Scheduler>,
     volumes: &[(VolumeId, VolumePlace)],
+    groups: &Groups,
+    tenants: &mut Tenants,
 ) -> ExportsByIndex {
-    let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
-    let exports = exports.map(|(number, export)| {
-        let Known { tenant, memory, .. } = &known[&export.group];
-        let (tenant, memory) = (*tenant, Arc::clone(memory));
-        let (name, io_prio) = (export.name.clone(), export.keys.ioprio);
-        let ((volume, place), offset) = (volumes[export.volume], export.offset);
-        let export = Export { name, volume, place, offset, io_prio, tenant, memory };
-        (number, Arc::new(export))
-    });
-    exports.collect()
+    let now = Instant::START;
+    engine.administer(|elevator| {
+        let root = elevator.groups().root();
+        elevator.set_group_limits(now, root, config.root);
+        for group in config.groups_on(index) {
+            for tenant in groups.tenants(&config.groups[group].path, index) {
+                tenants.add(elevator, now, &tenant);
+            }
+        }
+        let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
+        let exports = exports.map(|(number, export)| {
+            let (volume, place) = volumes[export.volume];
+            let (name, offset) = (export.name.clone(), export.offset);
+            let io_prio = export.keys.ioprio;
+            let lineage = groups.tenants(&config.groups[export.group].path, index);
+            let new = NewExport { name, volume, place, offset, io_prio, lineage };
+            (number, tenants.add_export(elevator, now, new))
+        });
+        exports.collect()
+    })
 }
 
-/// A group of the configuration, as a disk knows it.
-struct Known {
-    group: GroupId,
-    tenant: TenantId,
-    memory: Arc<Pool>,
+/// What clients are told of an export, the export, and its owner.
+type ServedExport = (ExportInfo, Arc<Export>, OwnerHandle);
+
+fn entry(
+    config: &ExportConfig,
+    export: Arc<Export>,
+    owner: &OwnerHandle,
+    flushes: bool,
+) -> ServedExport {
+    let ExportConfig { name, size, keys, .. } = config;
+    let (description, read_only) = (keys.description.as_deref(), keys.read_only);
+    let told = Told { name, description, size: *size, read_only, flushes };
+    (told.info(), export, owner.clone())
 }
 
-/// The exports of a disk, and its owner.
-type StartedOwner = (ExportsByIndex, OwnerHandle, JoinHandle<io::Result<()>>);
+/// An owner that runs, and what it serves.
+struct StartedOwner {
+    exports: ExportsByIndex,
+    volumes: Vec<VolumeId>,
+    handle: OwnerHandle,
+    thread: JoinHandle<io::Result<()>>,
+}
 
 fn start_owner(
     config: &Config,
     index: usize,
     backends: Vec<Box<dyn Backend>>,
+    groups: &Groups,
     io: IoEngine,
     threads: &mut [Thread],
     watch: &Watchers,
@@ -270,9 +285,12 @@ fn start_owner(
     let disk = &config.disks[index];
     let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
     let kind = disk.scheduler.kind();
-    let busy = capabilities.iter().map(|one| one.depth).max().unwrap_or(1);
+    let busy = capabilities.iter().map(|one| one.depth).max().unwrap_or(FileBackend::DEPTH);
     let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();
-    let rotates = || capabilities.iter().any(|one| one.rotational);
+    let rotates = || match capabilities[..] {
+        [] => disk.keys.path.as_deref().is_some_and(rotates),
+        _ => capabilities.iter().any(|one| one.rotational),
+    };
     let device = if disk.keys.rotational.unwrap_or_else(rotates) {
         Device::disk(depth)
     } else {
@@ -280,10 +298,9 @@ fn start_owner(
         // about a disk that is given few; what groups were charged then counts no more.
         Device::solid_state(depth).with_native_queueing(true)
     };
-    let mut elevator = tuned::elevator(disk, device)?;
+    let elevator = tuned::elevator(disk, device)?;
     announce::disk(disk, &backends, io, &elevator);
     let notices = Thread::notices(threads);
-    let (known, tenants) = add_groups(config, index, &mut elevator, &notices);
     let sync_depth = usize::try_from(disk.keys.sync_depth).unwrap_or(usize::MAX);
     let mut engine = Engine::new(elevator).with_sync_depth(sync_depth);
     let mut volumes = Vec::new();
@@ -292,7 +309,8 @@ fn start_owner(
         let id = engine.add_volume(capabilities).with_context(named)?;
         volumes.push((id, engine.place(id)));
     }
-    let exports = exports_of(config, index, &known, &volumes);
+    let mut tenants = Tenants::new(&notices);
+    let exports = add_exports(config, index, &mut engine, &volumes, groups, &mut tenants);
     let ids = || volumes.iter().map(|&(id, _)| id);
     let label = DiskLabel {
         config: disk.clone(),
@@ -306,8 +324,7 @@ fn start_owner(
     let limits = if disk.keys.plug { PlugLimits::default() } else { PlugLimits::OFF };
     let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
     let transport = nbd(&waker, threads, &notices, plugged, config.keys.payload_timeout);
-    let of_disk = exports.values().cloned().collect();
-    let mut connections = Connections::new(label, of_disk, tenants, inbox, transport);
+    let mut connections = Connections::new(label, tenants, inbox, transport);
     let (policy, beside) = (disk.keys.polling.policy(), threads.len());
     let backends: Vec<_> = ids().zip(backends).collect();
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
@@ -316,19 +333,19 @@ fn start_owner(
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;
-    Ok((exports, handle, thread))
+    let volumes = volumes.into_iter().map(|(id, _)| id).collect();
+    Ok(StartedOwner { exports, volumes, handle, thread })
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.
 fn offer(
     config: &Config,
-    served: &[ServedExport],
+    served: &Arc<ServedExports>,
     bound: Vec<BoundSocket>,
 ) -> (Vec<Listener>, Vec<SocketFile>) {
-    let rooms = TenantRoom::of_groups(config, raise_descriptors());
     let (mut listeners, mut files) = (Vec::new(), Vec::new());
     for (listen, socket) in config.listen.iter().zip(bound) {
-        let exports = ExportTable::new(config, listen, served, &rooms);
+        let exports = ExportTable::new(config, listen, Arc::clone(served));
         listeners.push(match socket {
             BoundSocket::Unix(listener, file) => {
                 files.push(file);

@@ -15,13 +15,13 @@ use crate::recording::Sink;
 
 /// Makes the disk's elevator. `device` is as its back end says.
 pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
-    let medium = match disk.backend() {
+    let medium = match &disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
         BackendConfig::File { path, .. } if is_in_memory(path) => Medium::Memory,
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let sink = Sink::new(TimeAccounts::new(request_time(disk.backend())));
+    let sink = Sink::new(TimeAccounts::new(request_time(&disk.backend)));
     let scheduler = Scheduler::new(disk.scheduler.kind(), sink);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in disk.tunables_to_set() {

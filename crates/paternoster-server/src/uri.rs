@@ -6,24 +6,35 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, Result};
 
-use crate::config::Config;
+use crate::config::{Config, Listen};
 use crate::sockets::BoundSocket;
 
-/// The URI of each export on each socket that offers it, as [`Config::listen`] says of each of the
-/// `bound` ones.
-pub(crate) fn of_exports(config: &Config, bound: &[BoundSocket]) -> Result<Vec<String>> {
-    let places = bound.iter().map(place).collect::<Result<Vec<_>>>()?;
+/// The URI of each export on each socket that offers it; the sockets are those of
+/// [`Config::listen`].
+pub(crate) fn of_exports(config: &Config, places: &[Place]) -> Vec<String> {
     let mut uris = Vec::new();
     for (index, export) in config.exports.iter().enumerate() {
-        let name = encode(export.name.as_bytes(), b"/");
-        let offering = config.listen.iter().zip(&places).filter(|(listen, _)| listen.offers(index));
-        uris.extend(offering.map(|(_, place)| place.uri(&name)));
+        let offering = config.listen.iter().zip(places).filter(|(listen, _)| listen.offers(index));
+        uris.extend(offering.map(|(_, place)| place.of_export(&export.name)));
     }
-    Ok(uris)
+    uris
+}
+
+/// Those of the sockets that offer every export, also such as come later.
+pub(crate) fn of_all_exports(config: &Config, places: Vec<Place>) -> Vec<Place> {
+    let offers_all = |listen: &Listen| listen.exports.is_none();
+    let sockets = config.listen.iter().zip(places).filter(|(listen, _)| offers_all(listen));
+    sockets.map(|(_, place)| place).collect()
+}
+
+/// Where each socket is.
+pub(crate) fn places(bound: &[BoundSocket]) -> Result<Vec<Place>> {
+    bound.iter().map(place).collect()
 }
 
 /// Where a socket is, as URIs have it.
-enum Place {
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
     /// A path, encoded.
     Unix(String),
     /// With the port that it got, where any was asked for.
@@ -43,7 +54,9 @@ fn place(socket: &BoundSocket) -> Result<Place> {
 }
 
 impl Place {
-    fn uri(&self, export: &str) -> String {
+    /// The URI of an export there.
+    pub(crate) fn of_export(&self, name: &str) -> String {
+        let export = encode(name.as_bytes(), b"/");
         match self {
             Self::Unix(socket) => format!("nbd+unix:///{export}?socket={socket}"),
             Self::Tcp(address) => format!("nbd://{address}/{export}"),

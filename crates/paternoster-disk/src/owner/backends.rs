@@ -10,7 +10,7 @@ use std::io;
 use paternoster::Instant;
 use slotmap::SecondaryMap;
 
-use crate::backend::{Backend, Notice, TransferDone};
+use crate::backend::{Backend, FileBackend, Notice, TransferDone};
 use crate::engine::{Transfer, TransferId, VolumeId};
 use crate::ring::{Completion, Ring};
 use crate::token::{BackendToken, Token};
@@ -55,8 +55,10 @@ impl Backends {
     }
 
     /// Returns how many requests in flight keep the device busy: the most that a back end says.
+    /// Those that are yet to come are files.
     pub(super) fn depth(&self) -> u32 {
-        self.all.values().map(|held| held.backend.capabilities().depth).max().unwrap_or(1)
+        let depths = self.all.values().map(|held| held.backend.capabilities().depth);
+        depths.max().unwrap_or(FileBackend::DEPTH)
     }
 
     /// Returns whether the device of any volume is made of servers.

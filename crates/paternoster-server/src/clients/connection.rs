@@ -247,6 +247,13 @@ impl Connection {
         }
     }
 
+    /// Takes no more commands, and hears no more of the client; those in flight are answered.
+    pub(super) fn finish_with_answers(&mut self, why: Leave) {
+        self.finish(why);
+        // It may be shut already. What is being received ends by it.
+        let _ = shutdown(&*self.socket, Shutdown::Read);
+    }
+
     /// Gives up the socket, and all that it holds.
     pub(super) fn fail(&mut self, why: Leave) {
         self.leave.get_or_insert(why);

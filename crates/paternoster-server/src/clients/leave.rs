@@ -19,6 +19,8 @@ pub(crate) enum Leave {
     CutOff(Fatal),
     /// It made no progress for so long, while others of its tenant waited for memory.
     Stalled(Nanos),
+    /// Its volume is removed.
+    Removed,
 }
 
 impl fmt::Display for Leave {
@@ -28,6 +30,7 @@ impl fmt::Display for Leave {
             Self::Closed => f.write_str("it closed the connection without NBD_CMD_DISC"),
             Self::Broken(errno) => errno.fmt(f),
             Self::CutOff(fatal) => fatal.fmt(f),
+            Self::Removed => f.write_str("its volume is being removed"),
             Self::Stalled(span) => write!(
                 f,
                 "it made no progress for {} s while others of its tenant waited for memory",

@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
+use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome, VolumeId};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
@@ -54,6 +54,7 @@ pub(crate) use self::site::{ClientId, Question, Site};
 use self::stalled::Stalled;
 use self::tenant::{LEAST, Tenant, request_cost};
 use crate::config::AtStop;
+use crate::connections::End;
 use crate::messages::NewConnection;
 
 new_key_type! {
@@ -151,6 +152,19 @@ impl Clients {
     pub(crate) fn begin_shutdown(&mut self, at_stop: AtStop) {
         self.at_stop = Some(at_stop);
         self.connections.values_mut().for_each(|connection| connection.stop(at_stop));
+    }
+
+    /// Ends the clients of a volume, which is closed.
+    pub(crate) fn end_clients(&mut self, volume: VolumeId, how: End) {
+        let of_volume = self.connections.iter().filter(|(_, one)| one.export.volume == volume);
+        for id in of_volume.map(|(id, _)| id).collect::<Vec<_>>() {
+            match how {
+                End::Answered => self.connections[id].finish_with_answers(Leave::Removed),
+                End::CutOff => self.connections[id].fail(Leave::Removed),
+            }
+            self.update_charge(id);
+            self.queue(id);
+        }
     }
 
     /// Returns whether every command is done and every reply sent.

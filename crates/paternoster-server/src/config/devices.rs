@@ -9,7 +9,9 @@ use super::{BackendConfig, DiskConfig};
 /// for another back end.
 pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
     let mut all = None::<BTreeSet<_>>;
-    for on in disk.volumes.iter().filter_map(|volume| of_volume(&volume.backend)) {
+    let volumes = disk.volumes.iter().map(|volume| &volume.backend);
+    for on in volumes.chain(disk.volumes.is_empty().then_some(&disk.backend)).filter_map(of_volume)
+    {
         all.get_or_insert_default().extend(on);
     }
     all
@@ -68,7 +70,7 @@ pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
 /// Returns a sentence about a disk that claims to rotate and is not believed, where nothing else is
 /// set.
 pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
-    let BackendConfig::File { path, .. } = disk.backend() else { return None };
+    let BackendConfig::File { path, .. } = &disk.backend else { return None };
     let seen = std::fs::metadata(path).ok().filter(|_| disk.keys.rotational.is_none())?;
     let device = paternoster_disk::is_rotational(path, &seen).disbelieved?;
     Some(claim(disk.what(), &disk.name, &device))

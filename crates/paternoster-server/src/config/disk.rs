@@ -23,8 +23,9 @@ use super::keys::{
     VOLUME,
 };
 use super::mistakes::Mistakes;
+use super::pool::{self, Directory, Pool};
 use super::scheduler::SchedulerChoice;
-use super::{listen, machine, nbd, polling, pool};
+use super::{listen, machine, nbd, polling};
 use crate::depth::{self, Depth};
 
 /// One disk, or a pool.
@@ -36,7 +37,11 @@ pub struct DiskConfig {
     pub is_pool: bool,
     /// What is set of it.
     pub keys: DiskKeys,
-    /// Its volumes, in the order in which they were written; at least one.
+    /// What stands behind it. Behind a pool that is the file of each volume: here its directory, or
+    /// its first volume.
+    pub backend: BackendConfig,
+    /// Its volumes, in the order in which they were written; at least one, or of a pool that has a
+    /// directory any number.
     pub volumes: Vec<VolumeConfig>,
     /// What orders their requests.
     pub scheduler: SchedulerChoice,
@@ -60,8 +65,8 @@ impl DiskConfig {
         backend: BackendConfig,
         scheduler: SchedulerChoice,
     ) -> Self {
-        let volumes = vec![VolumeConfig { name: name.clone(), backend }];
-        Self { name, is_pool: false, keys, volumes, scheduler }
+        let volumes = vec![VolumeConfig { name: name.clone(), backend: backend.clone() }];
+        Self { name, is_pool: false, keys, backend, volumes, scheduler }
     }
 
     /// Returns what it is, as messages say it.
@@ -72,11 +77,6 @@ impl DiskConfig {
     /// Returns what one of its volumes is, as messages say it.
     pub(crate) fn what_of_volume(&self) -> &'static str {
         if self.is_pool { VOLUME } else { DISK }
-    }
-
-    /// Returns what stands behind it: behind a pool, behind its first volume, as all are of a kind.
-    pub fn backend(&self) -> &BackendConfig {
-        &self.volumes[0].backend
     }
 
     /// Tunables of the scheduler and their values, each in its own unit and range, none twice.
@@ -266,7 +266,7 @@ fn check_disk(
         let disk = name.value.clone();
         mistakes.add(&name.place, Problem::DiskAsGroup { what, disk });
     }
-    let behind = if is_pool {
+    let Pool { volumes: behind, directory } = if is_pool {
         pool::check(draft, whole, files, mistakes)
     } else {
         let writes = |export: &Object<ExportKeys>| {
@@ -281,9 +281,10 @@ fn check_disk(
             let place = states.size.place().unwrap_or(&name.place);
             mistakes.add(place, Problem::EmptyDisk { what, disk: name.value.clone() });
         }
-        vec![(name.value.clone(), behind)]
+        Pool { volumes: vec![(name.value.clone(), behind)], directory: None }
     };
-    let rotational = behind.iter().map(|(_, behind)| behind.rotational);
+    let of_directory = directory.iter().filter(|_| behind.is_empty()).map(|at| Some(at.rotational));
+    let rotational = behind.iter().map(|(_, behind)| behind.rotational).chain(of_directory);
     let rotational = rotational.reduce(|one, other| Some(one? || other?)).flatten();
     let rotational = keys.rotational.or(rotational).filter(|_| !states.rotational.is_wrong());
     let scheduler = choice(draft, rotational);
@@ -297,14 +298,16 @@ fn check_disk(
         });
         volumes.push(CheckedVolume { name, size: size.filter(|&size| size > 0), block, file });
     }
-    let config = configs.filter(|all| !all.is_empty()).zip(scheduler);
-    let config = config.filter(|_| mistakes.count() == before).map(|(volumes, scheduler)| {
-        let size = match &volumes[0].backend {
+    let config = configs.zip(scheduler).filter(|_| mistakes.count() == before);
+    let config = config.and_then(|(volumes, scheduler)| {
+        let file = |Directory { path, .. }| BackendConfig::File { path, cache: keys.cache };
+        let backend = directory.map(file).or_else(|| Some(volumes.first()?.backend.clone()))?;
+        let size = match &backend {
             BackendConfig::Nbd { size, .. } => Some(*size),
             _ => keys.size,
         };
         let keys = DiskKeys { size, polling: keys.polling.in_force(), ..keys.clone() };
-        DiskConfig { name: name.value.clone(), is_pool, keys, volumes, scheduler }
+        Some(DiskConfig { name: name.value.clone(), is_pool, keys, backend, volumes, scheduler })
     });
     Checked { name: name.value.clone(), is_pool, config, volumes }
 }

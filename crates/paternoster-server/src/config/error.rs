@@ -230,8 +230,17 @@ pub enum Problem {
     #[error("pool directory {path:?}: {reason}")]
     NoPoolDirectory { path: PathBuf, reason: io::Error },
     /// A pool without volumes.
-    #[error("pool {pool:?} has no volume; a [volumes.NAME] table with pool = {pool:?} is needed")]
+    #[error(
+        "pool {pool:?} has no volume and no path; a path is needed, or a [volumes.NAME] table with \
+         pool = {pool:?}"
+    )]
     NoVolume { pool: String },
+    /// A pool of more volumes than it may have.
+    #[error("pool {pool:?} has {has} volumes; volumes = {allowed} allows no more than that")]
+    TooManyVolumes { pool: String, has: usize, allowed: u32 },
+    /// A pool of more bytes than it may have.
+    #[error("the volumes of pool {pool:?} have {has} bytes; capacity = {allowed} allows no more")]
+    TooManyBytes { pool: String, has: u64, allowed: u64 },
     /// A name that would not do as a part of a file's name.
     #[error(
         "{name:?}: the name of a volume is 1 to {max} of A-Z a-z 0-9 . _ -, and begins with a \
@@ -276,7 +285,7 @@ pub enum Problem {
     IoPoll,
 
     /// No export at all.
-    #[error("there is no export; an [exports.NAME] table is needed")]
+    #[error("there is no export; an [exports.NAME] table is needed, or a pool with a path")]
     NoExport,
     /// Two exports of one name.
     #[error("there are two exports {name:?}; a name is allowed once")]
@@ -355,6 +364,11 @@ pub enum Problem {
          [groups.{group:?}]"
     )]
     WeightBesideGroup { export: String, group: String },
+    /// What is a group's, of a volume that is in one.
+    #[error(
+        "volume {volume:?} has {key} and a group; the {key} of group {group:?} is set of the group"
+    )]
+    BesideGroup { key: &'static str, volume: String, group: String },
     /// Two weights of one group.
     #[error("group {group:?} has a weight here and in [groups.{group:?}]; one is allowed")]
     WeightTwice { group: String },

@@ -63,7 +63,9 @@ pub(super) fn check(
     groups: Option<&[GroupConfig]>,
     mistakes: &mut Mistakes,
 ) -> Option<Vec<ExportConfig>> {
-    if draft.exports.is_empty() && !draft.has_gaps {
+    // Volumes of a pool can be made while it is served.
+    let is_pool = |disk: &Checked| disk.is_pool;
+    if draft.exports.is_empty() && !draft.has_gaps && !disks.iter().any(is_pool) {
         mistakes.add(&draft.whole, Problem::NoExport);
     }
     let groups = groups.into_iter().flatten().enumerate();

@@ -65,8 +65,7 @@ impl GroupConfig {
 
     /// Its weights where a disk has none of its own for it.
     pub fn weights(&self) -> Weights {
-        let weight = self.keys.weight.unwrap_or_default();
-        Weights { weight, leaf: self.keys.leaf_weight.unwrap_or(weight) }
+        self.keys.weights()
     }
 
     /// The weights that hold on a disk, by its index.
@@ -138,7 +137,7 @@ pub(super) fn check(
     let written: BTreeMap<&str, _> =
         draft.groups.iter().map(|group| (&*group.name.value, group)).collect();
     for group in draft.groups.iter().filter(|group| group.name.value != ROOT) {
-        if mistakes.note(check_path(&group.name)).is_some() {
+        if mistakes.note(check_group_path(&group.name)).is_some() {
             paths.add(&group.name.value);
         } else {
             are_all = false;
@@ -236,7 +235,8 @@ impl GroupPaths {
     }
 }
 
-fn parent_of(path: &str) -> Option<&str> {
+/// The path of the group above, unless that is the root.
+pub(crate) fn parent_of(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty())
 }
 
@@ -345,7 +345,7 @@ fn check_reference(export: &Object<ExportKeys>) -> Result<Option<String>, Mistak
     match (&export.states.group, &export.keys.group) {
         (State::Written(place), Some(path)) => {
             let path = At { value: path.clone(), place: place.clone() };
-            return check_path(&path).map(|()| Some(path.value));
+            return check_group_path(&path).map(|()| Some(path.value));
         }
         (State::Missing, _) => {}
         _ => return Ok(None),
@@ -373,7 +373,8 @@ fn check_default(exports: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
     }
 }
 
-fn check_path(path: &At<String>) -> Result<(), Mistake> {
+/// Refuses a text that is no path of a group.
+pub(super) fn check_group_path(path: &At<String>) -> Result<(), Mistake> {
     check_name("group", path)?;
     let found = path.value.clone();
     let names = path.value.strip_prefix('/').unwrap_or_default();
@@ -411,7 +412,7 @@ fn check_all_used(draft: &Draft, members: &Members, mistakes: &mut Mistakes) {
         return;
     }
     let is_used = |group: &Object<GroupKeys>| !members.below(&group.name.value).is_empty();
-    let is_path = |group: &&Object<GroupKeys>| check_path(&group.name).is_ok();
+    let is_path = |group: &&Object<GroupKeys>| check_group_path(&group.name).is_ok();
     let unused = draft.groups.iter().filter(|group| !is_used(group)).filter(is_path);
     let unused: Vec<_> = unused.collect();
     let used = if unused.is_empty() { Vec::new() } else { members.used() };

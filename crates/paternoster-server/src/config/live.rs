@@ -51,7 +51,7 @@ impl DiskConfig {
 
     /// The keys that change with a restart, and their values; null is none.
     pub(crate) fn at_start(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let kind = self.backend().kind();
+        let kind = self.backend.kind();
         let keys = DiskKeys::KEYS.iter().filter(|key| !key.live);
         keys.map(move |key| match key.name {
             "backend" => (key.name, kind.into()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::disk::{BackendConfig, Checked, DiskConfig};
+use super::disk::{BackendConfig, Checked};
 use super::draft::Draft;
 use super::error::{Mistake, Problem};
 use super::keys::At;
@@ -62,7 +62,7 @@ pub(super) fn check_memory(draft: &Draft, disks: &[Checked], mistakes: &mut Mist
     let has = memory();
     let mut needs: u64 = 0;
     for (written, disk) in draft.disks.iter().zip(disks) {
-        let size = match disk.config.as_ref().map(DiskConfig::backend) {
+        let size = match disk.config.as_ref().map(|disk| &disk.backend) {
             Some(
                 BackendConfig::Memory { size }
                 | BackendConfig::Modelled { size, .. }

@@ -36,6 +36,7 @@ mod live;
 mod machine;
 mod mistakes;
 mod nbd;
+mod new_volume;
 mod options;
 mod polling;
 mod pool;
@@ -56,13 +57,15 @@ pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
-pub(crate) use keys::kinds::shown_span;
+pub(crate) use group::parent_of;
+pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    SameDevice, SchedulerWord, ServerKeys, limit_names,
+    NewVolumeKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
 };
-pub(crate) use keys::{DEPTH_MAX, Key, Keys, ROOT, group_kind, limits_in_numbers};
+pub(crate) use keys::{DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, group_kind, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
+pub(crate) use new_volume::{NewVolume, check_name as check_volume_name};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};
@@ -231,7 +234,7 @@ impl Config {
         });
         let unpolled = self.disks.iter().filter(|disk| {
             let polls = matches!(disk.keys.polling.poll, PollMode::Classic | PollMode::Hybrid);
-            polls && matches!(disk.backend(), BackendConfig::Memory { .. })
+            polls && matches!(disk.backend, BackendConfig::Memory { .. })
         });
         let unpolled = unpolled.map(|disk| {
             format!(

@@ -27,7 +27,7 @@ pub(super) fn check(
     let uri = uri.zip(states.uri.place()).filter(|_| !states.size.is_wrong());
     let Some((uri, place)) = uri else { return Behind::default() };
     let at = At { value: &uri, place: place.clone() };
-    let known = beside.served.iter().find_map(|disk| known(disk.backend(), &uri, keys.size));
+    let known = beside.served.iter().find_map(|disk| known(&disk.backend, &uri, keys.size));
     let looked = check_absolute(&at)
         .and_then(|()| check_other(&at, beside.sockets))
         .and_then(|()| known.map_or_else(|| look_at(&at, keys.size, is_written), Ok));
@@ -75,7 +75,7 @@ pub(super) fn check_alone(
 }
 
 fn uri_of(disk: &Checked) -> Option<&NbdUri> {
-    match disk.config.as_ref()?.backend() {
+    match &disk.config.as_ref()?.backend {
         BackendConfig::Nbd { options, .. } => Some(&options.uri),
         _ => None,
     }

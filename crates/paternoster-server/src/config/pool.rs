@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
+use paternoster_disk::is_rotational;
+
 use super::devices::OneDevice;
 use super::disk::{Behind, Files, look_at_all};
 use super::draft::Draft;
@@ -11,17 +13,31 @@ use super::error::{Mistake, Problem};
 use super::keys::{At, DiskKeys, ExportKeys, Keys, Object, SameDevice, State, VOLUME};
 use super::mistakes::Mistakes;
 
-/// The volumes of a pool by their names, with what stands behind each.
+/// What is known of a pool.
+#[derive(Default)]
+pub(super) struct Pool {
+    /// Its volumes by their names, with what stands behind each.
+    pub(super) volumes: Vec<(String, Behind)>,
+    /// Where their images are, if it says so.
+    pub(super) directory: Option<Directory>,
+}
+
+/// A directory of images.
+pub(super) struct Directory {
+    pub(super) path: PathBuf,
+    /// Whether the device that it is on is rotational.
+    pub(super) rotational: bool,
+}
+
+/// What is known of a pool, with its volumes.
 pub(super) fn check(
     pool: &Object<DiskKeys>,
     whole: &Draft,
     files: &mut Files,
     mistakes: &mut Mistakes,
-) -> Vec<(String, Behind)> {
+) -> Pool {
     refuse_others(pool, mistakes);
-    if mistakes.note(check_directory(pool)).is_none() {
-        return Vec::new();
-    }
+    let Some(directory) = mistakes.note(find_directory(pool)) else { return Pool::default() };
     let name = &pool.name.value;
     let is_of_pool = |volume: &&Object<ExportKeys>| {
         volume.kind == VOLUME && volume.keys.pool.as_ref() == Some(name)
@@ -50,10 +66,32 @@ pub(super) fn check(
         }
         volumes.push((volume_name.clone(), behind));
     }
-    if volumes.is_empty() && !whole.has_gaps && !whole.exports.iter().any(|one| is_of_pool(&one)) {
+    let written = whole.exports.iter().filter(is_of_pool).count();
+    if written == 0 && directory.is_none() && !whole.has_gaps && pool.states.path.is_missing() {
         mistakes.add(&pool.name.place, Problem::NoVolume { pool: name.clone() });
     }
-    volumes
+    check_bounds(pool, written, &volumes, mistakes);
+    Pool { volumes, directory }
+}
+
+/// Notes that there are more volumes, or bytes of them, than the pool says.
+fn check_bounds(
+    pool: &Object<DiskKeys>,
+    written: usize,
+    volumes: &[(String, Behind)],
+    mistakes: &mut Mistakes,
+) {
+    let (Object { keys, states, .. }, pool) = (pool, || pool.name.value.clone());
+    if written > usize::try_from(keys.volumes).unwrap_or(usize::MAX) {
+        let problem = Problem::TooManyVolumes { pool: pool(), has: written, allowed: keys.volumes };
+        mistakes.note(states.volumes.refuse(problem));
+    }
+    let sizes = volumes.iter().filter_map(|(_, behind)| behind.size);
+    let bytes = sizes.fold(0, u64::saturating_add);
+    if let Some(allowed) = keys.capacity.filter(|&allowed| bytes > allowed) {
+        let problem = Problem::TooManyBytes { pool: pool(), has: bytes, allowed };
+        mistakes.note(states.capacity.refuse(problem));
+    }
 }
 
 /// Refuses the keys that another kind of objects has.
@@ -64,13 +102,17 @@ pub(super) fn refuse_others<O: Keys>(object: &Object<O>, mistakes: &mut Mistakes
     }
 }
 
-fn check_directory(pool: &Object<DiskKeys>) -> Result<(), Mistake> {
+fn find_directory(pool: &Object<DiskKeys>) -> Result<Option<Directory>, Mistake> {
     let (Some(path), State::Written(place)) = (&pool.keys.path, &pool.states.path) else {
-        return Ok(());
+        return Ok(None);
     };
     let refused = |reason| place.mistake(Problem::NoPoolDirectory { path: path.clone(), reason });
     let seen = std::fs::metadata(path).map_err(refused)?;
-    if seen.is_dir() { Ok(()) } else { Err(refused(io::ErrorKind::NotADirectory.into())) }
+    if !seen.is_dir() {
+        return Err(refused(io::ErrorKind::NotADirectory.into()));
+    }
+    let rotational = is_rotational(path, &seen).yes;
+    Ok(Some(Directory { path: path.clone(), rotational }))
 }
 
 /// The file of a volume, and where it is written.
@@ -93,7 +135,7 @@ fn path_of(volume: &Object<ExportKeys>, pool: &Object<DiskKeys>) -> Result<At<Pa
 const NAME_MAX: usize = 128;
 
 /// Refuses a name that would not do as a part of a file's name.
-fn check_volume_name(name: &At<String>) -> Result<(), Mistake> {
+pub(super) fn check_volume_name(name: &At<String>) -> Result<(), Mistake> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let text = &name.value;
     let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());

@@ -33,8 +33,14 @@ pub fn reference() -> [TableInfo; 7] {
         tables("disks", "at least one, or a pool", "–", see, named(&disks)),
         tables("pools", "", "none", see, named(&pools)),
         tables("groups", "", "none", see, named(&groups)),
-        tables("volumes", "of each pool at least one", "none", see, named(&volumes)),
-        tables("exports", "at least one, or a volume", "–", see, named(&exports)),
+        tables("volumes", "of a pool without a path at least one", "none", see, named(&volumes)),
+        tables(
+            "exports",
+            "at least one, or a volume, or a pool with a path",
+            "–",
+            see,
+            named(&exports),
+        ),
     ]);
     [
         TableInfo { heading: "## The file", keys: file },
@@ -89,8 +95,12 @@ pub fn schema() -> Value {
     let mut schema = object(&file.keys);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "The configuration of paternoster serve".into();
-    let any_of = |names: [&str; 2]| json!({"anyOf": names.map(|name| json!({"required": [name]}))});
-    schema["allOf"] = json!([any_of(["disks", "pools"]), any_of(["volumes", "exports"])]);
+    let any_of = |names: &[&str]| {
+        let ways: Vec<_> = names.iter().map(|name| json!({"required": [name]})).collect();
+        json!({ "anyOf": ways })
+    };
+    schema["allOf"] =
+        json!([any_of(&["disks", "pools"]), any_of(&["pools", "volumes", "exports"])]);
     schema
 }
 

@@ -5,12 +5,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use bytes::BytesMut;
-use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind};
 use paternoster_disk::{
     Backend, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token, Transfer,
     TransferDone, TransferId, Transferred, Waker,
@@ -18,13 +17,12 @@ use paternoster_disk::{
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
-use slotmap::SlotMap;
 
-use super::{Connections, DiskLabel, Tenant};
-use crate::admission::TenantRoom;
-use crate::clients::{Clients, Export, Pool};
-use crate::config::{AtStop, Config};
-use crate::messages::{NewConnection, OwnerHandle};
+use super::{Connections, DiskLabel, Tenants};
+use crate::admission::Rooms;
+use crate::clients::{Clients, Export};
+use crate::config::AtStop;
+use crate::messages::{NewConnection, NewExport, NewTenant, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
 
@@ -94,26 +92,24 @@ fn reads(blocks: &[u64]) -> Vec<u8> {
 /// which it started them, and for each client the bytes of each send.
 fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Vec<usize>; 2]) {
     let device = Device::solid_state(depth);
-    let mut elevator =
-        Elevator::new(AnyScheduler::new(kind, Sink::default()), device, Instant::START);
-    let root = elevator.groups().root();
-    let mut tenants = SlotMap::with_key();
-    let groups = [(); 2].map(|()| elevator.add_group(Instant::START, root, Weight::default()));
+    let elevator = Elevator::new(AnyScheduler::new(kind, Sink::default()), device, Instant::START);
     let started = Arc::new(Mutex::new(Vec::new()));
     let backend: Box<dyn Backend> =
         Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
     let mut engine = Engine::new(elevator);
     let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
-    let exports = [("/a", groups[0], 0), ("/b", groups[1], 1)].map(|(path, group, index)| {
-        Arc::new(Export {
+    let mut tenants = Tenants::new(&Arc::default());
+    let place = engine.place(volume);
+    let exports = [("/a", 0), ("/b", 1)].map(|(path, index)| {
+        let new = NewExport {
             name: format!("e{index}"),
             volume,
-            place: engine.place(volume),
+            place,
             offset: index * SHARE * BLOCK,
             io_prio: IoPrio::default(),
-            tenant: tenants.insert(Tenant::new(path.to_owned(), group)),
-            memory: Pool::new(64 << 20, &Arc::default()),
-        })
+            lineage: vec![NewTenant::plain(path, 64 << 20)],
+        };
+        engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new))
     });
     let label = DiskLabel::in_memory(kind, volume);
     let (sender, inbox) = mpsc::channel();
@@ -121,7 +117,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let handle = OwnerHandle::new(sender, waker.clone());
     let patience = Nanos::from_millis(60_000);
     let transport = Box::new(Clients::of_all(patience));
-    let mut connections = Connections::new(label, exports.to_vec(), tenants, inbox, transport);
+    let mut connections = Connections::new(label, tenants, inbox, transport);
     let clients = [0, 1].map(|client| connect(&handle, &exports[client], &sent[client]));
     let thread = thread::spawn(move || {
         let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());
@@ -148,8 +144,6 @@ fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> Owned
         flags: TransmissionFlags::HAS_FLAGS,
         block_size: BlockSize::default(),
     };
-    let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
-    let config = Config::from_toml(toml, Path::new("arrivals.toml")).expect("a configuration");
     let input = [commands, &command(DISCONNECT, 0)].concat();
     let session = Session { export: info, structured_replies: true, allocation_context: Some(1) };
     handle.connect(NewConnection {
@@ -158,7 +152,7 @@ fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> Owned
         input: BytesMut::from(&input[..]),
         export: Arc::clone(export),
         peer: Peer::Unknown,
-        admitted: TenantRoom::of_groups(&config, 1024)[0].admit().expect("room"),
+        admitted: Rooms::of(16).tenant("/a", 16).admit().expect("room"),
     });
     ours
 }

@@ -28,7 +28,7 @@ impl Connections {
     fn log_line(&mut self, kind: &'static str, export: &Export, peer: Peer, why: Option<Leave>) {
         let Some(line) = self.limits.admit(kind, Instant::now()) else { return };
         let tenant = &self.tenants[export.tenant];
-        let on_disk: u32 = self.tenants.values().map(|tenant| tenant.connections).sum();
+        let on_disk: u32 = self.tenants.iter().map(|(_, tenant)| tenant.connections).sum();
         tracing::info!(
             disk = self.label.config.name,
             export = export.name,

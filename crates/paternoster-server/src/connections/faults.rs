@@ -19,6 +19,12 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Nothing was reported of a volume that is gone.
+    pub(super) fn forget(&mut self, volume: VolumeId) {
+        self.kinds.retain(|(of, ..)| *of != volume);
+        self.not_durable.remove(&volume);
+    }
+
     /// Notes a fault. Returns whether it is the first of its volume, operation and errno.
     fn note(&mut self, fault: &Fault) -> bool {
         self.kinds.insert((fault.volume, fault.op, fault.errno.raw_os_error()))

@@ -1,7 +1,7 @@
 //! A disk on a device that fails, served on a thread of its own, for tests.
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind};
@@ -10,10 +10,9 @@ use paternoster_disk::{
     Transfer, TransferDone, TransferId, Transferred, Waker,
 };
 use rustix::io::Errno;
-use slotmap::SlotMap;
 
 use super::shutdown::Patience;
-use super::{Connections, DiskLabel, DiskOwner};
+use super::{Connections, DiskLabel, DiskOwner, Tenants};
 use crate::clients::Clients;
 use crate::config::AtStop;
 use crate::messages::OwnerHandle;
@@ -79,8 +78,8 @@ impl Faulty {
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
         let transport = Box::new(Clients::of_all(Nanos::ZERO));
-        let (exports, tenants) = (Vec::new(), SlotMap::with_key());
-        let mut connections = Connections::new(label, exports, tenants, inbox, transport);
+        let tenants = Tenants::new(&Arc::default());
+        let mut connections = Connections::new(label, tenants, inbox, transport);
         connections.patience = patience;
         let thread = thread::spawn(move || {
             let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());

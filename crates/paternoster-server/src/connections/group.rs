@@ -46,6 +46,6 @@ impl Connections {
         if path == ROOT {
             return Some(owner.engine().elevator().groups().root());
         }
-        self.tenants.values().find(|tenant| tenant.path == path).map(|tenant| tenant.group)
+        self.tenants.find(path).map(|tenant| self.tenants[tenant].group)
     }
 }

@@ -23,64 +23,52 @@ mod own_site;
 mod recording;
 mod register;
 mod reload;
+mod removal;
 mod settings;
 mod shutdown;
 mod stat;
 #[cfg(test)]
 mod swarm;
 mod targets;
+mod tenants;
 mod transport;
 mod volumes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
 #[cfg(test)]
 use paternoster::SchedulerKind;
-use paternoster::{AnyScheduler, GroupId, Instant};
-#[cfg(test)]
-use paternoster_disk::VolumeId;
-use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
-use slotmap::SlotMap;
+use paternoster::{AnyScheduler, Instant};
+use paternoster_disk::{
+    Completion, Front, FrontToken, NoVolume, Outcome, Owner, VolumeId, VolumePlace,
+};
 
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
+pub(crate) use self::removal::{End, Removal, Removed};
+use self::removal::{Flusher, Going};
 use self::shutdown::{Patience, ShuttingDown};
 use self::targets::UnmetTargets;
+pub(crate) use self::tenants::{Tenant, Tenants};
 pub(crate) use self::transport::{Transport, nbd};
 pub(crate) use self::volumes::Volumes;
-use crate::clients::{Export, Gone, TenantId};
+use crate::clients::{Export, Gone};
 use crate::config::DiskConfig;
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::log::Limits;
-use crate::messages::{Message, NewConnection};
+use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeState};
 use crate::recording::Sink;
 
 /// The scheduler of a served disk.
 pub(crate) type Scheduler = AnyScheduler<Sink>;
 
 pub(crate) type DiskOwner = Owner<Scheduler>;
-
-/// A tenant of the disk.
-#[derive(Debug)]
-pub(crate) struct Tenant {
-    pub(crate) path: String,
-    pub(crate) group: GroupId,
-    /// Its clients that are connected.
-    connections: u32,
-}
-
-impl Tenant {
-    /// A tenant without clients.
-    pub(crate) fn new(path: String, group: GroupId) -> Self {
-        Self { path, group, connections: 0 }
-    }
-}
 
 /// What is known of a disk that the back end and the elevator do not know.
 #[derive(Debug)]
@@ -110,8 +98,7 @@ impl DiskLabel {
 #[derive(Debug)]
 pub(crate) struct Connections {
     label: DiskLabel,
-    exports: Vec<Arc<Export>>,
-    tenants: SlotMap<TenantId, Tenant>,
+    tenants: Tenants,
     inbox: mpsc::Receiver<Message>,
     register: Register,
     transport: Box<dyn Transport>,
@@ -121,18 +108,19 @@ pub(crate) struct Connections {
     limits: Limits,
     greatest_rate: GreatestRate,
     unmet_targets: UnmetTargets,
+    /// Removals of volumes that have begun, and how many have so far.
+    going: Vec<Going>,
+    removals: u32,
 }
 
 impl Connections {
     pub(crate) fn new(
         label: DiskLabel,
-        exports: Vec<Arc<Export>>,
-        tenants: SlotMap<TenantId, Tenant>,
+        tenants: Tenants,
         inbox: mpsc::Receiver<Message>,
         transport: Box<dyn Transport>,
     ) -> Self {
         Self {
-            exports,
             tenants,
             inbox,
             register: Register::default(),
@@ -141,14 +129,21 @@ impl Connections {
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
-            greatest_rate: GreatestRate::new(label.config.backend().modelled_ops()),
+            greatest_rate: GreatestRate::new(label.config.backend.modelled_ops()),
             unmet_targets: UnmetTargets::default(),
+            going: Vec::new(),
+            removals: 0,
             label,
         }
     }
 
     fn connect(&mut self, owner: &mut DiskOwner, new: NewConnection) {
-        self.tenants[new.export.tenant].connections += 1;
+        if !self.label.volumes.takes_clients(new.export.volume) {
+            // It was removed while the client negotiated, whose socket is closed.
+            return;
+        }
+        self.label.volumes.connected(new.export.volume);
+        self.tenants.connected(new.export.tenant);
         let client = self.register.enter(Arc::clone(&new.export), new.peer);
         self.log_connected(client);
         self.transport.connect(owner.now(), client, new);
@@ -158,12 +153,51 @@ impl Connections {
     fn forget(&mut self, owner: &mut DiskOwner, gone: Vec<Gone>) {
         for Gone { client, why } in gone {
             let client = self.register.leave(client);
-            self.tenants[client.export.tenant].connections -= 1;
+            self.label.volumes.disconnected(client.export.volume);
+            self.tenants.disconnected(client.export.tenant);
             self.log_left(&client, why);
-            if let Some(ioc) = client.ioc {
-                owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
-            }
+            owner.administer(|elevator, now| {
+                if let Some(ioc) = client.ioc {
+                    elevator.exit_io_context(now, ioc);
+                }
+                self.tenants.remove_unused(elevator, now, client.export.tenant);
+            });
         }
+    }
+
+    /// Serves another volume, which has no exports yet.
+    fn add_volume(
+        &mut self,
+        owner: &mut DiskOwner,
+        new: NewVolume,
+    ) -> Result<(VolumeId, VolumePlace), NoVolume> {
+        let id = owner.add_volume(new.backend)?;
+        self.label.volumes.add(id, new.name);
+        Ok((id, owner.engine().place(id)))
+    }
+
+    /// Serves another export, in a group that comes with it unless it is here.
+    fn add_export(&mut self, owner: &mut DiskOwner, new: NewExport) -> Arc<Export> {
+        let tenants = &mut self.tenants;
+        owner.administer(|elevator, now| tenants.add_export(elevator, now, new))
+    }
+
+    /// How those of the volumes are that there still are.
+    fn volume_states(
+        &self,
+        owner: &DiskOwner,
+        volumes: &[VolumeId],
+    ) -> BTreeMap<VolumeId, VolumeState> {
+        let here = volumes.iter().filter(|id| self.label.volumes.is_here(**id));
+        let states = here.map(|&id| {
+            let state = VolumeState {
+                clients: self.label.volumes.clients(id),
+                sync_failed: owner.engine().sync_stats(id).failed,
+                damage: owner.backend(id).damage(),
+            };
+            (id, state)
+        });
+        states.collect()
     }
 
     /// The transport, and this thread as it knows it.
@@ -194,8 +228,10 @@ impl Front<Scheduler> for Connections {
         if outcome.result.is_err() {
             self.report_faults(owner);
         }
-        if let Some(outcome) = self.take_flush_outcome(outcome) {
-            self.transport.command_done(outcome);
+        match Flusher::of_tag(outcome.tag) {
+            None => self.transport.command_done(outcome),
+            Some(Flusher::Shutdown) => self.shutdown_flushed(outcome),
+            Some(Flusher::Removal(number)) => self.removal_synced(number, outcome),
         }
     }
 
@@ -234,6 +270,21 @@ impl Front<Scheduler> for Connections {
                         let _ = sender.send(answer);
                     }
                 }
+                Message::AddVolume(new, sender) => {
+                    let _ = sender.send(self.add_volume(owner, new));
+                }
+                Message::GrowVolume(volume, size, sender) => {
+                    let _ = sender.send(owner.grow_volume(volume, size));
+                }
+                Message::AddExport(new, sender) => {
+                    let _ = sender.send(self.add_export(owner, new));
+                }
+                Message::VolumeStates(volumes, sender) => {
+                    let _ = sender.send(self.volume_states(owner, &volumes));
+                }
+                Message::RemoveVolume(removal, sender) => {
+                    self.remove_volume(owner, removal, sender);
+                }
                 Message::Shutdown(at_stop) => self.begin_shutdown(owner, at_stop),
             }
         }
@@ -247,12 +298,14 @@ impl Front<Scheduler> for Connections {
         }
         self.report_targets(owner);
         self.report_faults(owner);
+        self.go_on_removing(owner);
         self.go_on_shutting_down(owner)
     }
 
     fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let ending = self.shutting_down.as_ref().map(ShuttingDown::deadline);
-        ending.into_iter().chain(self.transport.poll_timeout(now)).min()
+        let due = ending.into_iter().chain(self.removals_due());
+        due.chain(self.transport.poll_timeout(now)).min()
     }
 
     fn has_arrived(&self) -> bool {

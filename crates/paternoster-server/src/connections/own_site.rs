@@ -5,18 +5,17 @@ use std::io;
 use paternoster::scheduler::Work;
 use paternoster::{Instant, IocId, PlugRules};
 use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
-use slotmap::SlotMap;
 
 use super::register::{Register, Registered};
 use super::stat::elevator_now;
-use super::{DiskOwner, Tenant};
+use super::{DiskOwner, Tenant, Tenants};
 use crate::clients::{ClientId, Export, HeldBack, Question, Site, TenantId};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
 pub(crate) struct OwnSite<'a> {
     pub(crate) owner: &'a mut DiskOwner,
-    pub(super) tenants: &'a SlotMap<TenantId, Tenant>,
+    pub(super) tenants: &'a Tenants,
     pub(super) register: &'a mut Register,
 }
 
@@ -50,7 +49,9 @@ impl OwnSite<'_> {
     /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach
     /// it.
     pub(crate) fn note_outside(&mut self, tenant: TenantId, held_back: HeldBack) {
-        let (now, group) = (elevator_now(self.owner), self.tenants[tenant].group);
+        // What is told may be older than that the tenant has gone.
+        let Some(&Tenant { group, .. }) = self.tenants.get(tenant) else { return };
+        let now = elevator_now(self.owner);
         self.owner.trace().accounts.note_outside(now, group, held_back.outside());
     }
 }

@@ -21,7 +21,7 @@ impl Connections {
         });
         owner.trace().recording = Some(Box::new(Recording::new(reader, clients.collect())));
         let root = owner.engine().elevator().groups().root();
-        let tenants = self.tenants.values().map(|tenant| (tenant.group, tenant.path.clone()));
+        let tenants = self.tenants.iter().map(|(_, tenant)| (tenant.group, tenant.path.clone()));
         Some([(root, "/".to_owned())].into_iter().chain(tenants).collect())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Connections, DiskOwner};
 use crate::config::{GroupKeys, Keys as _};
 use crate::ctl::Change;
-use crate::messages::{FileDisk, FileGroup};
+use crate::messages::{FileDisk, GroupOnDisk};
 
 /// What has to be done for the groups to be as the file says.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Connections {
         plan
     }
 
-    fn plan_weights(&self, owner: &DiskOwner, file: &FileGroup, plan: &mut Plan) {
+    fn plan_weights(&self, owner: &DiskOwner, file: &GroupOnDisk, plan: &mut Plan) {
         let id = self.group_of(owner, &file.path).expect("the groups are those of the disk");
         let group = &owner.engine().elevator().groups()[id];
         let disk = &self.label.config.name;
@@ -78,7 +78,7 @@ impl Connections {
         }
     }
 
-    fn plan_limits(&self, owner: &DiskOwner, file: &FileGroup, plan: &mut Plan) {
+    fn plan_limits(&self, owner: &DiskOwner, file: &GroupOnDisk, plan: &mut Plan) {
         let id = self.group_of(owner, &file.path).expect("the groups are those of the disk");
         let in_force = owner.engine().elevator().groups()[id].limits();
         if *in_force == file.limits {

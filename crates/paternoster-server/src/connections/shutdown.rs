@@ -19,11 +19,9 @@ use std::ops::ControlFlow;
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{Command as DiskCommand, CommandOp, DiskOp, InDevice, Outcome};
 
+use super::removal::{Flusher, own_io_context};
 use super::{Connections, DiskOwner};
 use crate::config::AtStop;
-
-/// The engine's tag of the last flush; connections' commands have keys, which are never this.
-const FLUSH_TAG: u64 = u64::MAX;
 
 /// How long the parts of a shutdown may take, each from the beginning on.
 #[derive(Clone, Copy, Debug)]
@@ -124,11 +122,8 @@ impl Connections {
         ControlFlow::Continue(())
     }
 
-    /// Takes the outcome of a last flush; returns that of any other command.
-    pub(super) fn take_flush_outcome(&mut self, outcome: Outcome) -> Option<Outcome> {
-        if outcome.tag != FLUSH_TAG {
-            return Some(outcome);
-        }
+    /// Takes the outcome of a last flush of the disk.
+    pub(super) fn shutdown_flushed(&mut self, outcome: Outcome) {
         if let Some(ending) = &mut self.shutting_down {
             ending.flushes -= 1;
             if ending.flushes == 0 {
@@ -137,7 +132,6 @@ impl Connections {
             let failed = |errno| format!("the last flush failed: {errno}");
             ending.failure = ending.failure.take().or(outcome.result.err().map(failed));
         }
-        None
     }
 
     /// Returns how the shutdown of the disk ended.
@@ -150,13 +144,10 @@ impl Connections {
 
 /// Puts the last flush of each open volume. Returns how many those are.
 pub(super) fn flush(owner: &mut DiskOwner) -> usize {
-    let ioc = owner.administer(|elevator, now| {
-        let root = elevator.groups().root();
-        elevator.add_io_context(now, paternoster::IoPrio::default(), root)
-    });
+    let (tag, ioc) = (Flusher::Shutdown.tag(), own_io_context(owner));
     let volumes: Vec<_> = owner.engine().open_volumes().collect();
     for &volume in &volumes {
-        owner.submit(DiskCommand { tag: FLUSH_TAG, volume, ioc, op: CommandOp::Flush });
+        owner.submit(DiskCommand { tag, volume, ioc, op: CommandOp::Flush });
     }
     volumes.len()
 }

@@ -1,14 +1,14 @@
 //! What `stat` reports of a disk, its groups, and its scheduler's queues.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
-use paternoster_disk::Granules;
+use paternoster_disk::{Backend, Granules};
 
 use super::settings::shown_tunables;
-use super::{Connections, DiskOwner, Scheduler};
+use super::{Connections, DiskOwner, Scheduler, Tenant};
 use crate::announce;
 use crate::clients::Export;
 use crate::config::limits_in_numbers;
@@ -27,33 +27,31 @@ impl Connections {
         let at = owner.now();
         let now = owner.engine().elevator().clock().elevator_time(at);
         owner.trace().accounts.close_all(now);
-        let accounts = self.tenants.values().map(|tenant| {
+        let tenants = self.tenants.in_order().into_iter().map(|tenant| {
             let accounts = &owner.trace().accounts;
-            (accounts.times(tenant.group), accounts.behind(tenant.group))
+            (tenant, (accounts.times(tenant.group), accounts.behind(tenant.group)))
         });
-        let accounts: Vec<Account> = accounts.collect();
+        let tenants: Vec<(_, Account)> = tenants.collect();
         let owner = &*owner;
         let elevator = owner.engine().elevator();
-        // Of a pool, what is one back end's is its first volume's.
-        let backend = owner.backend(self.label.volumes.first());
+        // Of a pool, what is one back end's is one of its volumes'.
+        let backend = self.label.volumes.any().map(|volume| owner.backend(volume));
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
         let config = &self.label.config;
         DiskStat {
             name: config.name.clone(),
-            backend: config.backend().kind().to_owned(),
+            backend: config.backend.kind().to_owned(),
             engine: owner.io_engine().name().to_owned(),
             size_bytes: self.label.volumes.size(owner),
             elapsed_ns: at.since_start().as_nanos(),
             rotational: elevator.device().rotational,
-            cache: backend.cache().map(|cache| CacheStat {
-                mode: cache.name().to_owned(),
-                because: cache.because.clone(),
-                block_bytes: backend.capabilities().block,
-            }),
+            cache: backend.and_then(cache_stat),
             devices: self.label.devices.clone(),
-            discard_granularity_bytes: backend.capabilities().granules.map(Granules::bytes),
+            discard_granularity_bytes: backend
+                .and_then(|backend| backend.capabilities().granules)
+                .map(Granules::bytes),
             scheduler: elevator.scheduler().name().to_owned(),
             scheduler_auto: config.scheduler.is_auto(),
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
@@ -70,8 +68,8 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables: shown_tunables(elevator),
             internals: internals.numbers,
-            far: backend.far().map(FarStat::of),
-            modelled: backend.modelled(at).map(|stats| ModelledStat {
+            far: backend.and_then(Backend::far).map(FarStat::of),
+            modelled: backend.and_then(|backend| backend.modelled(at)).map(|stats| ModelledStat {
                 model: stats.name.map(str::to_owned),
                 servers: stats.servers.map(|servers| servers.servers),
                 service_ns: stats.servers.map(|servers| servers.fixed.as_nanos()),
@@ -88,7 +86,7 @@ impl Connections {
             threads: self.transport.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             root: root_stat(elevator, now),
-            groups: self.group_stats(owner, now, &accounts),
+            groups: self.group_stats(owner, now, &tenants),
             queues: match detail {
                 Detail::Groups => None,
                 Detail::Queues => Some(self.queue_stats(owner, &internals.queues)),
@@ -99,7 +97,7 @@ impl Connections {
     /// In the order of their groups and connections.
     fn queue_stats(&self, owner: &DiskOwner, queues: &[QueueDump]) -> Vec<QueueStat> {
         let paths: BTreeMap<_, _> =
-            self.tenants.values().map(|tenant| (tenant.group, &tenant.path)).collect();
+            self.tenants.iter().map(|(_, tenant)| (tenant.group, &tenant.path)).collect();
         let connections = self.register.by_io_context();
         let formatter = QueueFormatter {
             now: elevator_now(owner),
@@ -111,13 +109,15 @@ impl Connections {
             },
         };
         let mut sorted: Vec<_> = queues.iter().collect();
-        let place = |queue: &QueueDump| {
-            (self.tenants.values().position(|tenant| tenant.group == queue.group), queue.name.sync)
-        };
+        let tenants = self.tenants.in_order();
+        let places = tenants.iter().enumerate().map(|(place, tenant)| (tenant.group, place));
+        let places: BTreeMap<_, _> = places.collect();
+        let place = |queue: &QueueDump| (places.get(&queue.group), queue.name.sync);
         let of_client = |queue: &QueueDump| {
             let client = connections.get(&queue.name.ioc)?;
             let is_of_client = |export: &Arc<Export>| Arc::ptr_eq(export, &client.export);
-            Some((self.exports.iter().position(is_of_client), client.number))
+            let exports = &self.tenants[client.export.tenant].exports;
+            Some((exports.iter().position(is_of_client), client.number))
         };
         sorted.sort_by_key(|queue| (place(queue), of_client(queue)));
         sorted.into_iter().map(|queue| QueueStat::of(queue, &formatter)).collect()
@@ -127,9 +127,10 @@ impl Connections {
     /// that cannot hold, a sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
-        let backend = owner.backend(self.label.volumes.first());
-        let unbound = backend.cache().filter(|cache| !cache.binds).map(announce::unbound);
-        let far = backend.warnings(owner.now());
+        let backend = self.label.volumes.any().map(|volume| owner.backend(volume));
+        let cache = backend.and_then(Backend::cache);
+        let unbound = cache.filter(|cache| !cache.binds).map(announce::unbound);
+        let far = backend.into_iter().flat_map(|backend| backend.warnings(owner.now()));
         let shares = self.label.shares.clone();
         let mut warnings: Vec<_> = unbound.into_iter().chain(far).chain(shares).collect();
         warnings.extend(self.greatest_rate.warnings(elevator));
@@ -140,17 +141,19 @@ impl Connections {
         warnings
     }
 
-    /// `accounts` are those of the tenants at `now`.
-    fn group_stats(&self, owner: &DiskOwner, now: Instant, accounts: &[Account]) -> Vec<GroupStat> {
+    /// The tenants have their accounts at `now` beside them.
+    fn group_stats(
+        &self,
+        owner: &DiskOwner,
+        now: Instant,
+        tenants: &[(&Tenant, Account)],
+    ) -> Vec<GroupStat> {
         let elevator = owner.engine().elevator();
-        let parents: BTreeSet<_> =
-            elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
         let paths: BTreeMap<_, _> =
-            self.tenants.values().map(|tenant| (tenant.group, &tenant.path)).collect();
+            self.tenants.iter().map(|(_, tenant)| (tenant.group, &tenant.path)).collect();
         let path_of = |group: &GroupId| paths.get(group).map(|path| (*path).clone());
-        let tenants = self.tenants.iter().zip(accounts);
-        let tenants = tenants.map(|((id, tenant), (times, behind))| {
-            let exports = self.exports.iter().filter(|export| export.tenant == id);
+        let tenants = tenants.iter().map(|(tenant, (times, behind))| {
+            let exports = tenant.exports.iter();
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),
@@ -177,9 +180,9 @@ impl Connections {
                 stat.count_demand(demand);
             }
             stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);
-            // Groups stay as long as the server: with none below, all of it is its own. To ask
-            // for each would cost the owner a walk through all groups a group.
-            stat.blkio_recursive = if parents.contains(&tenant.group) {
+            // Where none was ever below, all of it is its own. To ask for each would cost the
+            // owner a walk through all groups a group.
+            stat.blkio_recursive = if tenant.had_below {
                 blkio_files(&elevator.blkio_recursive(tenant.group))
             } else {
                 stat.blkio.clone()
@@ -188,6 +191,16 @@ impl Connections {
         });
         tenants.collect()
     }
+}
+
+/// How a file goes past the page cache, if it is one.
+fn cache_stat(backend: &dyn Backend) -> Option<CacheStat> {
+    let cache = backend.cache()?;
+    Some(CacheStat {
+        mode: cache.name().to_owned(),
+        because: cache.because.clone(),
+        block_bytes: backend.capabilities().block,
+    })
 }
 
 /// What the root group's files have, as far as they are shown, and its caps.

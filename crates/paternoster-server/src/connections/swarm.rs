@@ -8,7 +8,6 @@ use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -24,13 +23,12 @@ use paternoster_disk::{
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
-use slotmap::SlotMap;
 
-use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenant, nbd};
-use crate::admission::TenantRoom;
-use crate::clients::{Export, Pool};
-use crate::config::{AtStop, Config};
-use crate::messages::{NewConnection, OwnerHandle};
+use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenants, nbd};
+use crate::admission::{Rooms, TenantRoom};
+use crate::clients::Export;
+use crate::config::AtStop;
+use crate::messages::{NewConnection, NewExport, NewTenant, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::stat::Detail;
@@ -110,24 +108,20 @@ impl Disk {
             Device::solid_state(4),
             Instant::START,
         );
-        let root = elevator.groups().root();
         let mut threads: Vec<_> =
             (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
         let notices = Thread::notices(&threads);
-        let mut tenants = SlotMap::with_key();
-        let both = ["/a", "/b"].map(|path| {
-            let tenant = tenants.insert(Tenant::new(path.to_owned(), root));
-            (tenant, Pool::new(MEMORY, &notices))
-        });
         let backend: Box<dyn Backend> = Box::new(MemoryBackend::new(CLIENTS * SHARE));
         let mut engine = Engine::new(elevator);
         let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
         let place = engine.place(volume);
+        let mut tenants = Tenants::new(&notices);
         let export = |index: usize| {
-            let (tenant, memory) = both[index % 2].clone();
             let (name, offset) = (format!("e{index}"), (index * SHARE) as u64);
+            let lineage = vec![NewTenant::plain(["/a", "/b"][index % 2], MEMORY as u64)];
             let io_prio = IoPrio::default();
-            Arc::new(Export { name, volume, place, offset, io_prio, tenant, memory })
+            let new = NewExport { name, volume, place, offset, io_prio, lineage };
+            engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new))
         };
         let exports: Vec<_> = (0..CLIENTS).map(export).collect();
         let label = DiskLabel::in_memory(kind, volume);
@@ -138,18 +132,15 @@ impl Disk {
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
         let transport = nbd(&waker, &mut threads, &notices, plugged, patience);
-        let of_disk = exports.clone();
-        let mut checked = Checked(Connections::new(label, of_disk, tenants, inbox, transport));
+        let mut checked = Checked(Connections::new(label, tenants, inbox, transport));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
             let (ring, clock) = (Ring::new(IoEngine::fastest())?, MonotonicClock::start());
             Owner::new(engine, [(volume, backend)], ring, clock, waker)?.run(&mut checked)?;
             checked.0.ended()
         });
-        let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
-        let config = Config::from_toml(toml, Path::new("swarm.toml")).expect("a configuration");
-        let rooms = TenantRoom::of_groups(&config, 1024);
-        Self { handle, exports, room: Arc::clone(&rooms[0]), thread, threads }
+        let room = Rooms::of(1024).tenant("/a", 1024);
+        Self { handle, exports, room, thread, threads }
     }
 
     fn connect(&self, export: usize) -> UnixStream {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{Damage, SyncStats, VolumeId};
 
@@ -14,11 +15,21 @@ const LOOK: Nanos = Nanos::from_millis(1_000);
 /// Images that are looked at at once: of more, those that come next are looked at a second later.
 const LOOKS: usize = 64;
 
-/// The volumes of a disk, in the order of the configuration; at least one.
+/// A volume that is served.
+#[derive(Debug)]
+struct Served {
+    name: String,
+    /// Those that are connected.
+    clients: u32,
+    /// Whether it takes no more clients.
+    is_closing: bool,
+}
+
+/// The volumes of a disk: a pool may have none.
 #[derive(Debug)]
 pub(crate) struct Volumes {
     is_pool: bool,
-    all: Vec<(VolumeId, String)>,
+    all: IndexMap<VolumeId, Served>,
     /// What is wrong with the image of each, as of the last look.
     damage: BTreeMap<VolumeId, Damage>,
     /// Which is looked at next.
@@ -33,29 +44,71 @@ impl Volumes {
         is_pool: bool,
         all: impl IntoIterator<Item = (VolumeId, &'c VolumeConfig)>,
     ) -> Self {
-        let all = all.into_iter().map(|(id, config)| (id, config.name.clone()));
-        Self { is_pool, all: all.collect(), damage: BTreeMap::new(), next: 0, looked_at: None }
+        let (served, damage) = (IndexMap::new(), BTreeMap::new());
+        let mut volumes = Self { is_pool, all: served, damage, next: 0, looked_at: None };
+        all.into_iter().for_each(|(id, config)| volumes.add(id, config.name.clone()));
+        volumes
+    }
+
+    /// Another volume has come.
+    pub(super) fn add(&mut self, id: VolumeId, name: String) {
+        self.all.insert(id, Served { name, clients: 0, is_closing: false });
+    }
+
+    /// A volume takes no more clients.
+    pub(super) fn close(&mut self, id: VolumeId) {
+        self.all[&id].is_closing = true;
+    }
+
+    /// A volume has gone.
+    pub(super) fn remove(&mut self, id: VolumeId) {
+        self.all.swap_remove(&id);
+        self.damage.remove(&id);
+    }
+
+    /// Returns whether it has not gone.
+    pub(super) fn is_here(&self, id: VolumeId) -> bool {
+        self.all.contains_key(&id)
+    }
+
+    /// Returns whether a client may connect.
+    pub(super) fn takes_clients(&self, id: VolumeId) -> bool {
+        self.all.get(&id).is_some_and(|of| !of.is_closing)
+    }
+
+    /// A client has connected.
+    pub(super) fn connected(&mut self, id: VolumeId) {
+        self.all[&id].clients += 1;
+    }
+
+    /// A client has left.
+    pub(super) fn disconnected(&mut self, id: VolumeId) {
+        self.all[&id].clients -= 1;
+    }
+
+    /// The clients of a volume that are connected.
+    pub(super) fn clients(&self, id: VolumeId) -> u32 {
+        self.all[&id].clients
     }
 
     /// Bytes of all.
     pub(super) fn size(&self, owner: &DiskOwner) -> u64 {
-        self.all.iter().map(|&(id, _)| owner.backend(id).capabilities().size).sum()
+        self.all.keys().map(|&id| owner.backend(id).capabilities().size).sum()
     }
 
     /// What has become of the syncs of each.
     pub(super) fn syncs(&self, owner: &DiskOwner) -> impl Iterator<Item = SyncStats> {
-        self.all.iter().map(|&(id, _)| owner.engine().sync_stats(id))
+        self.all.keys().map(|&id| owner.engine().sync_stats(id))
     }
 
-    /// The first, which stands for what all have in common.
-    pub(super) fn first(&self) -> VolumeId {
-        self.all[0].0
+    /// One that stands for what all have in common, if there is one.
+    pub(super) fn any(&self) -> Option<VolumeId> {
+        self.all.first().map(|(&id, _)| id)
     }
 
     /// The name of a volume of a pool; that of another is its disk's.
     pub(super) fn name(&self, id: VolumeId) -> Option<&str> {
-        let named = self.all.iter().find(|(of, _)| *of == id && self.is_pool);
-        named.map(|(_, name)| &**name)
+        self.all.get(&id).filter(|_| self.is_pool).map(|of| &*of.name)
     }
 
     /// Looks at some images if it is time for that, or at the image of that volume. Returns what is
@@ -67,12 +120,14 @@ impl Volumes {
     ) -> Vec<(VolumeId, Damage)> {
         let mut looks: Vec<_> = after_fault.into_iter().collect();
         if self.begins_look(owner.now()) {
-            let turn = self.all.iter().cycle().skip(self.next).take(LOOKS.min(self.all.len()));
-            looks.extend(turn.map(|&(id, _)| id));
-            self.next = (self.next + LOOKS) % self.all.len();
+            let first = self.next % self.all.len().max(1);
+            let turn = self.all.keys().cycle().skip(first).take(LOOKS.min(self.all.len()));
+            looks.extend(turn.copied());
+            self.next = first + LOOKS;
         }
         let mut new = Vec::new();
-        for id in looks {
+        // What failed may have gone since.
+        for id in looks.into_iter().filter(|id| self.all.contains_key(id)) {
             let damage = owner.backend(id).damage();
             let before = match damage {
                 Some(damage) => self.damage.insert(id, damage),

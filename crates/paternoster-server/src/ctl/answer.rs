@@ -28,4 +28,9 @@ impl<T> OnDisks<T> {
 pub(super) trait Status: fmt::Display {
     /// The HTTP status of the answer.
     fn status(&self) -> StatusCode;
+
+    /// The problem's type: a word that programs may go by; empty if the status says it all.
+    fn problem(&self) -> &'static str {
+        ""
+    }
 }

@@ -18,12 +18,16 @@
 mod answer;
 mod client;
 mod group;
+mod operations;
 mod place;
+mod problem;
 mod reload;
 mod server;
 mod settings;
 mod slots;
 mod trace;
+mod volume;
+mod volumes_http;
 
 pub use answer::OnDisks;
 pub use client::{
@@ -32,9 +36,14 @@ pub use client::{
 };
 pub(crate) use group::NewGroup;
 pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion};
+pub use operations::{OperationAnswer, OperationState};
 pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
+pub use volume::{
+    Data, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumeStage,
+    VolumesAnswer, VolumesQuestion,
+};

@@ -23,18 +23,22 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio::task::JoinError;
 
 use super::answer::Status;
 use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
+use super::problem::{Problem, answered, failed, refuse};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
+use super::volume::{
+    PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
+};
+use super::volumes_http::{self, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
 use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
 
@@ -73,6 +77,46 @@ pub trait Control: Send + Sync + 'static {
     /// Reads the file again and, unless it is a dry run, makes what may change while clients are
     /// served as it says. Called as `stat` is.
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError>;
+
+    /// Reports the pools. Called as `stat` is, and so are the next three; there are none unless a
+    /// server says so.
+    fn pools(&self) -> PoolsAnswer {
+        PoolsAnswer::new(Vec::new())
+    }
+
+    /// Reports volumes of pools.
+    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+        question.limit().map(|_| VolumesAnswer { version: Stat::VERSION, ..Default::default() })
+    }
+
+    /// Reports one volume.
+    fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        Err(VolumeError::NoSuchVolume(name.to_owned()))
+    }
+
+    /// Makes a volume as the body says, or changes it to that, unless it has to be new. Called on a
+    /// thread that may wait for as long as it takes, and so are the next three.
+    fn put_volume(&self, name: &str, body: &Value, only_new: bool) -> Result<Put, VolumeError> {
+        _ = (body, only_new);
+        self.volume(name).map(|volume| Put { volume, is_new: false })
+    }
+
+    /// Changes a volume by a merge patch.
+    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, VolumeError> {
+        _ = patch;
+        self.volume(name)
+    }
+
+    /// Removes a volume.
+    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
+        _ = question;
+        self.volume(name).map(drop)
+    }
+
+    /// Opens a volume again.
+    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        self.volume(name)
+    }
 }
 
 /// Why there is no state to report; clients get status 503 and this sentence.
@@ -226,6 +270,7 @@ fn router(server: Arc<dyn Control>) -> Router {
         // Else a HEAD would record.
         .route(TRACE, get(trace_of).head(not_allowed))
         .with_state(Arc::clone(&server))
+        .merge(volumes_http::router(Arc::clone(&server)))
         .merge(metrics_router(server))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
@@ -281,15 +326,6 @@ async fn set_group(
     answered(tokio::task::spawn_blocking(move || server.set_group(&change)).await)
 }
 
-/// What a call has led to, on the thread that could wait for it.
-fn answered<T: Serialize, E: Status>(call: Result<Result<T, E>, JoinError>) -> Response {
-    match call {
-        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
-        Ok(Err(error)) => refuse(error.status(), error.to_string()),
-        Err(_) => failed(),
-    }
-}
-
 async fn settings(State(server): State<Arc<dyn Control>>) -> Response {
     answered(tokio::task::spawn_blocking(move || server.settings()).await)
 }
@@ -331,7 +367,7 @@ async fn trace_of(
     };
     match tokio::task::spawn_blocking(begin).await {
         Ok(Ok((lines, span))) => trace::answer(lines, span).unwrap_or_else(|_| failed()),
-        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Ok(Err(error)) => Problem::of(&error).into_response(),
         Err(_) => failed(),
     }
 }
@@ -349,7 +385,7 @@ fn read_query<T>(uri: &Uri, key: &str, if_false: T, if_true: T) -> Result<T, Str
 
 /// Reads a body; `allowed` says what it may be. Where it is something else: the status and the
 /// error of the answer.
-fn read<T: DeserializeOwned>(
+pub(super) fn read<T: DeserializeOwned>(
     body: Result<Bytes, BytesRejection>,
     allowed: &str,
 ) -> Result<T, (StatusCode, String)> {
@@ -358,12 +394,10 @@ fn read<T: DeserializeOwned>(
     read.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}: {allowed}")))
 }
 
-fn failed() -> Response {
-    refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned())
-}
-
 async fn not_found(uri: Uri) -> Response {
-    let known = [STAT, GROUPS, SETTINGS, RELOAD, TRACE, METRICS].join(", ");
+    let volumes = [POOLS, VOLUMES, VOLUME, REOPEN, OPERATION];
+    let known = [STAT, GROUPS, SETTINGS, RELOAD, TRACE, METRICS].into_iter().chain(volumes);
+    let known = known.collect::<Vec<_>>().join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
@@ -378,29 +412,15 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
         GROUPS | SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
         RELOAD => ("POST is", "POST"),
         TRACE => ("GET is", "GET"),
+        path if path.starts_with(VOLUMES) && path.ends_with("/reopen") => ("POST is", "POST"),
+        path if path.starts_with(VOLUMES) && path != VOLUMES => {
+            ("GET, PUT, PATCH and DELETE are", "GET, HEAD, PUT, PATCH, DELETE")
+        }
         _ => ("GET is", "GET, HEAD"),
     };
     let error = format!("{method} {:?}: {some} allowed", uri.path());
     let refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, error);
     ([(header::ALLOW, all)], refusal).into_response()
-}
-
-/// What every error says.
-#[derive(Serialize)]
-struct Refusal {
-    version: u32,
-    error: String,
-}
-
-fn refuse(status: StatusCode, error: String) -> Response {
-    json(status, &Refusal { version: Stat::VERSION, error })
-}
-
-/// JSON that people can read too, as they may ask with `curl`.
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let mut text = serde_json::to_string_pretty(value).expect("the answer has string keys only");
-    text.push('\n');
-    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 #[cfg(test)]

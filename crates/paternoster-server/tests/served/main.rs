@@ -15,3 +15,4 @@ mod queues;
 mod sessions;
 mod slow;
 mod support;
+mod volumes;

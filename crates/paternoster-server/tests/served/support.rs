@@ -12,10 +12,10 @@ use paternoster_nbd::client::{
     Answer, ClientOptions, Handshake, Progress, Replies, Reply, Target, Transmission,
 };
 use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
-use paternoster_server::Server;
 use paternoster_server::config::Config;
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::{Detail, Stat};
+use paternoster_server::{ControlHandle, Server};
 use tempfile::TempDir;
 
 use crate::THREADS;
@@ -99,6 +99,11 @@ impl Rig {
     /// A client of this export.
     pub(crate) fn client(&self, export: &str) -> Client {
         Client::enter(self.connect(), export, true)
+    }
+
+    /// What asks the server and changes it.
+    pub(crate) fn control(&self) -> ControlHandle {
+        self.server.control()
     }
 
     pub(crate) fn stat(&self) -> Stat {

@@ -24,3 +24,5 @@ mod sessions;
 mod slow;
 #[path = "../served/support.rs"]
 mod support;
+#[path = "../served/volumes.rs"]
+mod volumes;

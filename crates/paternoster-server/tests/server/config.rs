@@ -108,8 +108,9 @@ fn every_key_of_sockets_and_disks_is_read() {
     assert_eq!(config.ctl, Some(rig.path("ctl.sock")));
     let disk = |name: &str, backend, keys| {
         let (name, scheduler) = (name.to_owned(), SchedulerChoice::Auto { rotational: false });
-        let volumes = vec![VolumeConfig { name: name.clone(), backend }];
-        DiskConfig { name, is_pool: false, volumes, scheduler, keys }
+        let volumes =
+            vec![VolumeConfig { name: name.clone(), backend: BackendConfig::clone(&backend) }];
+        DiskConfig { name, is_pool: false, backend, volumes, scheduler, keys }
     };
     let tunables = vec![
         ("read_expire".to_owned().into(), 20.into()),

@@ -26,7 +26,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
     assert_eq!(config.ctl, Some(dir.path().join("run/ctl.sock")));
     let path = dir.path().join("disk.img");
     let file = BackendConfig::File { path, cache: CacheChoice::Auto };
-    assert_eq!(*config.disks[0].backend(), file);
+    assert_eq!(config.disks[0].backend, file);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn absolute_paths_in_a_file_are_left_as_they_are() {
     let other = tempfile::tempdir().expect("a directory");
     let config = Config::from_toml(&toml, &other.path().join("c.toml")).expect("valid");
     assert_eq!(
-        *config.disks[0].backend(),
+        config.disks[0].backend,
         BackendConfig::File { path: disk, cache: CacheChoice::Auto }
     );
     assert_eq!(config.ctl, Some(other.path().join("ctl.sock")));

@@ -90,7 +90,7 @@ fn said(from: &str, to: &str) -> Vec<String> {
 }
 
 /// What is written in place of what, and what is said of it first.
-const WRONG: [(&str, &str, &str); 18] = [
+const WRONG: [(&str, &str, &str); 21] = [
     (
         "pool = \"fast\"\nweight",
         "pool = \"fsat\"\nweight",
@@ -141,9 +141,24 @@ const WRONG: [(&str, &str, &str); 18] = [
     ),
     (
         "[pools.fast]",
-        "[pools.empty]\npath = \"images\"\n[pools.fast]",
-        "c:2: pool \"empty\" has no volume; a [volumes.NAME] table with pool = \"empty\" \
-             is needed",
+        "[pools.empty]\n[pools.fast]",
+        "c:2: pool \"empty\" has no volume and no path; a path is needed, or a [volumes.NAME] \
+             table with pool = \"empty\"",
+    ),
+    (
+        "sync_depth = 2",
+        "volumes = 2",
+        "c:5: pool \"fast\" has 3 volumes; volumes = 2 allows no more than that",
+    ),
+    (
+        "sync_depth = 2",
+        "capacity = \"2M\"",
+        "c:5: the volumes of pool \"fast\" have 3145728 bytes; capacity = 2097152 allows no more",
+    ),
+    (
+        "sync_depth = 2",
+        "keep_free = 5",
+        "c:5: keep_free = 5: \"0%\" to \"99%\", such as \"5%\", is allowed",
     ),
     (
         "[pools.fast]",

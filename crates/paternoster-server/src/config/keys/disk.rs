@@ -28,6 +28,8 @@ const SERVICE: Whole<u32> = Whole::new(1..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
 const CONNECTIONS: Whole<u32> = Whole::new(1..=64, "connections");
 const SYNC_DEPTH: Whole<u32> = Whole::new(1..=64, "volumes");
+const CAPACITY: Size = Size::within(1..=i64::MAX.cast_unsigned());
+const VOLUMES: Whole<u32> = Whole::new(1..=100_000, "volumes");
 const RESENDS: Whole<u32> = Whole::new(0..=1000, "times");
 const RECONNECT: Span = Span::new(Nanos::ZERO, DAY, "s");
 const ANSWER_TIMEOUT: Span = Span::new(Nanos::from_millis(1), DAY, "s");
@@ -123,6 +125,14 @@ keys! {
              only warned of: a depth and a share of the device are those of one device.";
         sync_depth: u32 = 4, SYNC_DEPTH, restart, of "pool";
             "Volumes that sync at once, for FLUSH and FUA; the others wait for their turn.";
+        capacity: Option<u64> = None, CAPACITY, restart, of "pool";
+            "Most bytes that the sizes of its volumes may add up to; with sparse images that may \
+             be more than the file system has.";
+        keep_free: u8 = 0, Percent, restart, of "pool", default "`\"0%\"`";
+            "Part of the file system of `path` that has to be free for a volume to be made or \
+             grown [while clients are served](operations.md#volumes-while-clients-are-served).";
+        volumes: u32 = 10_000, VOLUMES, restart, of "pool";
+            "Most volumes.";
         scheduler: SchedulerWord = SchedulerWord::Auto, Words::<SchedulerWord>::ALL, live;
             "What orders the disk's requests; [`\"auto\"`](#what-auto-takes) takes `wfq` or \
              `cfq`. Weights work under `cfq`, `bfq` and `wfq`.";
@@ -199,6 +209,31 @@ impl Kind for Depths {
         let number = json!({"type": "integer", "minimum": 1, "maximum": DEPTH_MAX});
         let schema = json!({"anyOf": [number, {"const": depth::LEARNED}]});
         About::new("whole number, or `\"learned\"`", range, schema)
+    }
+}
+
+/// So many parts of a hundred.
+struct Percent;
+
+impl Kind for Percent {
+    type Value = u8;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<u8> {
+        let part = match &entry.found.form {
+            Form::Text(text) => text.strip_suffix('%').and_then(|digits| digits.parse().ok()),
+            _ => None,
+        };
+        part.filter(|part| *part <= 99)
+            .or_else(|| entry.refuse("\"0%\" to \"99%\", such as \"5%\","))
+    }
+
+    fn show(&self, part: &u8) -> Value {
+        format!("{part}%").into()
+    }
+
+    fn about(&self) -> About {
+        let schema = json!({"type": "string", "pattern": "^[0-9]{1,2}%$"});
+        About::new("text", "`\"0%\"` to `\"99%\"`", schema)
     }
 }
 

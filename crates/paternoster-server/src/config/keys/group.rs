@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{GroupLimits, Nanos, Weight};
+use paternoster::{GroupLimits, Nanos, Weight, Weights};
 use serde_json::{Value, json};
 
 use super::kinds::{About, Entry, Kind, Rate, Span, SpanOrNone, Whole};
@@ -63,6 +63,14 @@ keys! {
         latency_target: LATENCY_TARGET, live, of "below";
             "Nine of ten requests shall be served within that time, from arrival to completion; \
              `\"0us\"` is none.";
+    }
+}
+
+impl GroupKeys {
+    /// Its weights where a disk has none of its own for it.
+    pub(crate) fn weights(&self) -> Weights {
+        let weight = self.weight.unwrap_or_default();
+        Weights { weight, leaf: self.leaf_weight.unwrap_or(weight) }
     }
 }
 

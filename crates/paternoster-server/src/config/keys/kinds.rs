@@ -211,11 +211,16 @@ impl Span {
     }
 
     pub(super) fn parse(text: &str) -> Option<Nanos> {
-        let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
-        let digits = text.strip_suffix(unit)?;
-        let (_, nanos) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
-        digits.parse::<u64>().ok()?.checked_mul(nanos).map(Nanos::new)
+        parse_span(text)
     }
+}
+
+/// The duration that a text says, with its unit.
+pub(crate) fn parse_span(text: &str) -> Option<Nanos> {
+    let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let digits = text.strip_suffix(unit)?;
+    let (_, nanos) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
+    digits.parse::<u64>().ok()?.checked_mul(nanos).map(Nanos::new)
 }
 
 /// A duration in the greatest unit in which it is whole.

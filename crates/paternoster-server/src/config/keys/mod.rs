@@ -21,6 +21,7 @@ mod export;
 mod group;
 pub(crate) mod kinds;
 mod listen;
+mod new_volume;
 mod server;
 mod size;
 pub(super) mod written;
@@ -39,6 +40,8 @@ pub use group::{GroupKeys, limit_names};
 pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
 pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
+pub(crate) use new_volume::MULTIPLE;
+pub use new_volume::{NewVolumeKeys, Source};
 pub use server::{AtStop, EngineChoice, ServerKeys};
 pub use written::At;
 

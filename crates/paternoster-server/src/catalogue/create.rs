@@ -1,0 +1,240 @@
+//! Makes a volume by request: its image, the volume of its pool's owner, its group and its export.
+//!
+//! Each step is undone by what it has left being dropped, as long as the next one fails.
+
+use paternoster_disk::{Backend as _, FileBackend, FileOptions, VolumeId};
+use serde_json::Value;
+
+use super::image::{Plan, check_free, image_error};
+use super::{Catalogue, Pool, Stage, State, Volume};
+use crate::config::{NewVolume, SameDevice, check_volume_name};
+use crate::ctl::{Put, VolumeError};
+use crate::export_table::{Entry, Told};
+use crate::messages::{NewExport, NewVolume as NewOwnersVolume};
+
+/// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
+struct Reserved<'c> {
+    catalogue: &'c Catalogue,
+    name: &'c str,
+    is_kept: bool,
+}
+
+impl Catalogue {
+    /// Makes the volume that the body says, or has the one of that name be as it says.
+    pub(crate) fn put_volume(
+        &self,
+        name: &str,
+        body: &Value,
+        only_new: bool,
+    ) -> Result<Put, VolumeError> {
+        check_volume_name(name).map_err(VolumeError::Name)?;
+        let mut wanted = NewVolume::read(name, body).map_err(VolumeError::Value)?;
+        if wanted.more.durable {
+            return Err(VolumeError::NoStateDir);
+        }
+        let pool = self.pool_of(&wanted)?;
+        let _turn = self.turn(name)?;
+        let known = self.state().volumes.contains_key(name);
+        if !known {
+            self.create(pool, &wanted)?;
+            return Ok(Put { volume: self.volume(name)?, is_new: true });
+        }
+        let (before, size) = {
+            let mut state = self.state();
+            let volume = state.made(name)?;
+            (volume.of.clone(), volume.size)
+        };
+        if only_new {
+            return Err(VolumeError::NotNew(name.to_owned()));
+        }
+        if !wanted.is_made_as(&before) {
+            let show = |volume: &NewVolume| Value::Object(volume.body()).to_string();
+            let how = format!("and was made as {}, not {}", show(&before), show(&wanted));
+            return Err(VolumeError::Exists { name: name.to_owned(), how });
+        }
+        // Without one it is as it is.
+        wanted.more.size = wanted.more.size.or(before.more.size.and(Some(size)));
+        self.change(pool, wanted)?;
+        Ok(Put { volume: self.volume(name)?, is_new: false })
+    }
+
+    fn create(&self, pool: &Pool, wanted: &NewVolume) -> Result<(), VolumeError> {
+        let body = wanted.body();
+        let limits = body.get("limits").and_then(Value::as_object).cloned();
+        pool.check_limits(&limits.unwrap_or_default())?;
+        let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
+        check_free(pool, plan.takes_at_once())?;
+        let reserved = self.reserve(pool, wanted, &plan)?;
+        let (size, image) = (plan.size, plan.carry_out(pool)?);
+        let served = self.serve(pool, wanted, size)?;
+        image.keep();
+        reserved.keep(served);
+        Ok(())
+    }
+
+    /// The path of a template that is a volume; none if there is no volume of that name.
+    fn template(&self, pool: &Pool, name: &str) -> Result<Option<std::path::PathBuf>, VolumeError> {
+        let state = self.state();
+        let Some(volume) = state.volumes.get(name) else { return Ok(None) };
+        let why = match () {
+            () if volume.of.keys.pool.as_deref() != Some(&pool.name) => "is of another pool",
+            () if !volume.of.keys.read_only => "is not read-only, as a template is",
+            () => return Ok(Some(volume.path.clone())),
+        };
+        let path = volume.path.clone();
+        Err(VolumeError::Image { path, why: format!("volume {name:?} {why}") })
+    }
+
+    /// Takes the volume into the catalogue, if its pool has room and its name is free.
+    fn reserve<'c>(
+        &'c self,
+        pool: &Pool,
+        wanted: &'c NewVolume,
+        plan: &Plan,
+    ) -> Result<Reserved<'c>, VolumeError> {
+        let room = self.rooms.volume();
+        let room = room.map_err(|full| VolumeError::NoDescriptor(full.to_string()))?;
+        let name = wanted.name.clone();
+        let mut state = self.state();
+        if state.exports.contains(&name) {
+            return Err(VolumeError::DeclaredInFile { what: "export", name });
+        }
+        let own = wanted.group();
+        let sets_group = wanted.group_keys() != crate::config::GroupKeys::default();
+        if wanted.keys.group.is_none() && sets_group && state.groups.has(&own) {
+            let why = format!(
+                "group {own:?} is there, so its weight and limits are not the volume's: leave them \
+                 out, or name another group"
+            );
+            return Err(VolumeError::Value(why));
+        }
+        state.check_room(pool, plan.size, 1)?;
+        let mut of = wanted.clone();
+        of.more.size = Some(plan.size);
+        let volume = Volume {
+            of,
+            is_of_file: false,
+            path: plan.path.clone(),
+            is_made: wanted.is_new(),
+            size: plan.size,
+            stage: Stage::Creating,
+            _room: Some(room),
+        };
+        state.volumes.insert(name, volume);
+        Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
+    }
+
+    /// Opens the image of a volume that is in the catalogue, and has clients enter it.
+    pub(super) fn serve(
+        &self,
+        pool: &Pool,
+        wanted: &NewVolume,
+        size: u64,
+    ) -> Result<VolumeId, VolumeError> {
+        let name = &wanted.name;
+        let path = {
+            let mut state = self.state();
+            state.made(name)?.path.clone()
+        };
+        let options = FileOptions { read_only: wanted.keys.read_only, cache: pool.keys.cache };
+        let backend = FileBackend::open(&path, options);
+        let backend = backend.map_err(|error| image_error(&path, &error))?;
+        check_device(pool, &path)?;
+        let flushes = backend.capabilities().flushes;
+        let (backend, volume) = (Box::new(backend), name.clone());
+        let added = pool.owner.add_volume(NewOwnersVolume { name: volume, backend });
+        let refused = |refused: paternoster_disk::NoVolume| VolumeError::Size {
+            size,
+            allowed: refused.to_string(),
+        };
+        let (id, place) = pool.answer(&added)?.map_err(refused)?;
+        let group = wanted.group();
+        let (lineage, room) = {
+            let mut state = self.state();
+            state.groups.enter(&group, pool.disk, &wanted.group_keys());
+            (state.groups.tenants(&group, pool.disk), state.groups.room(&group))
+        };
+        let io_prio = wanted.keys.ioprio;
+        let new = NewExport { name: name.clone(), volume: id, place, offset: 0, io_prio, lineage };
+        let export = match pool.answer(&pool.owner.add_export(new)) {
+            Ok(export) => export,
+            Err(error) => {
+                self.change_groups(|groups| groups.leave(&group, pool.disk));
+                return Err(error);
+            }
+        };
+        let told = Told {
+            name,
+            description: wanted.keys.description.as_deref(),
+            size,
+            read_only: wanted.keys.read_only,
+            flushes,
+        };
+        let (info, owner) = (told.info(), pool.owner.clone());
+        self.exports.insert(Entry { info, export, owner, room, is_leaving: false });
+        Ok(id)
+    }
+}
+
+impl State {
+    /// Refuses so many bytes and volumes more than the pool has room for.
+    pub(super) fn check_room(
+        &self,
+        pool: &Pool,
+        bytes: u64,
+        volumes: usize,
+    ) -> Result<(), VolumeError> {
+        let here = self.volumes.values().filter(|of| of.of.keys.pool.as_ref() == Some(&pool.name));
+        let (count, used) =
+            here.fold((0, 0_u64), |(count, used), of| (count + 1, used.saturating_add(of.size)));
+        let name = || pool.name.clone();
+        let most = pool.keys.volumes;
+        if count + volumes > usize::try_from(most).unwrap_or(usize::MAX) {
+            return Err(VolumeError::TooMany { pool: name(), volumes: most });
+        }
+        let Some(capacity) = pool.keys.capacity else { return Ok(()) };
+        let left = capacity.saturating_sub(used);
+        if bytes > left {
+            return Err(VolumeError::OverCapacity { pool: name(), left, capacity, asked: bytes });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses an image that is on another device than its pool.
+fn check_device(pool: &Pool, path: &std::path::Path) -> Result<(), VolumeError> {
+    let on = paternoster_disk::devices_of(path);
+    let is_apart = !on.is_empty() && !pool.devices.is_empty() && on.is_disjoint(&pool.devices);
+    if !is_apart || pool.keys.same_device == SameDevice::Warn {
+        return Ok(());
+    }
+    let list = |devices: &std::collections::BTreeSet<String>| {
+        devices.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    };
+    let why = format!(
+        "it is on {}, and pool {:?} is on {}: a pool is one device (same_device = \"warn\" allows \
+         it)",
+        list(&on),
+        pool.name,
+        list(&pool.devices)
+    );
+    Err(VolumeError::Image { path: path.to_owned(), why })
+}
+
+impl Reserved<'_> {
+    /// It is a volume now.
+    fn keep(mut self, served: VolumeId) {
+        self.is_kept = true;
+        if let Some(volume) = self.catalogue.state().volumes.get_mut(self.name) {
+            volume.stage = Stage::Ready(served);
+        }
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.catalogue.state().volumes.remove(self.name);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The groups that exports are in, by their paths: those of the configuration, and those that come
+//! with exports and go with them.
+//!
+//! ```text
+//!   /gold        of the file: stays        exports in it or below it   disk "a": 2, pool "fast": 1
+//!   /gold/vm7    of the API's volume vm7                               pool "fast": 1
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use paternoster::{DeviceWeights, Weight, Weights};
+
+use crate::admission::{Rooms, TenantRoom};
+use crate::config::{Config, GroupKeys, ROOT, parent_of};
+use crate::messages::{GroupOnDisk, NewTenant};
+
+/// A group.
+#[derive(Debug)]
+struct Group {
+    /// What is set of it; memory, connections and weights are there.
+    keys: GroupKeys,
+    /// Weights that hold on one disk instead of its own, by the disk's index.
+    device_weights: BTreeMap<usize, DeviceWeights>,
+    room: Arc<TenantRoom>,
+    is_of_file: bool,
+    /// How many exports are in it or below it, by the indices of their disks.
+    exports: BTreeMap<usize, usize>,
+}
+
+/// All groups.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    /// In the order of the configuration, and behind that in which they came.
+    by_path: IndexMap<String, Group>,
+    rooms: Rooms,
+    /// What holds where nothing is set.
+    memory: u64,
+    connections: u32,
+}
+
+impl Groups {
+    /// Those of the configuration, with its exports.
+    pub(crate) fn new(config: &Config, rooms: Rooms) -> Self {
+        let (memory, connections) = (config.keys.memory, config.keys.connections);
+        let mut groups = Self { by_path: IndexMap::new(), rooms, memory, connections };
+        for group in &config.groups {
+            groups.add(&group.path, group.keys.clone(), true);
+            groups.by_path[&group.path].device_weights.clone_from(&group.device_weights);
+        }
+        for export in &config.exports {
+            groups.enter(&config.groups[export.group].path, export.disk, &GroupKeys::default());
+        }
+        groups
+    }
+
+    /// Returns whether there is one of that path.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.by_path.contains_key(path)
+    }
+
+    /// An export of that disk comes, in that group: the group is made unless it is there, with
+    /// these settings, and so are those above it.
+    pub(crate) fn enter(&mut self, path: &str, disk: usize, if_new: &GroupKeys) {
+        if !self.has(path) {
+            self.add(path, if_new.clone(), false);
+        }
+        for above in lineage(path) {
+            if !self.has(above) {
+                self.add(above, GroupKeys::default(), false);
+            }
+            *self.by_path[above].exports.entry(disk).or_default() += 1;
+        }
+    }
+
+    /// An export of that disk goes, which was in that group; so do groups that came with it and
+    /// have no others.
+    pub(crate) fn leave(&mut self, path: &str, disk: usize) {
+        for above in lineage(path) {
+            let group = &mut self.by_path[above];
+            let here = group.exports.get_mut(&disk).expect("it was in the group");
+            *here -= 1;
+            if *here == 0 {
+                group.exports.remove(&disk);
+            }
+            if group.exports.is_empty() && !group.is_of_file {
+                self.by_path.shift_remove(above);
+            }
+        }
+    }
+
+    fn add(&mut self, path: &str, keys: GroupKeys, is_of_file: bool) {
+        let weight = keys.weight.unwrap_or_default();
+        let keys = GroupKeys {
+            weight: Some(weight),
+            leaf_weight: Some(keys.leaf_weight.unwrap_or(weight)),
+            memory: Some(keys.memory.unwrap_or(self.memory)),
+            connections: Some(keys.connections.unwrap_or(self.connections)),
+            ..keys
+        };
+        let room = self.rooms.tenant(path, keys.connections.unwrap_or(self.connections));
+        let (device_weights, exports) = (BTreeMap::new(), BTreeMap::new());
+        let group = Group { keys, device_weights, room, is_of_file, exports };
+        self.by_path.insert(path.to_owned(), group);
+    }
+
+    /// Something else is set of a group.
+    pub(crate) fn set_keys(&mut self, path: &str, change: impl FnOnce(&mut GroupKeys)) {
+        if let Some(group) = self.by_path.get_mut(path) {
+            change(&mut group.keys);
+        }
+    }
+
+    /// The weights that are written of a group, which is one of these or the root.
+    pub(crate) fn weights(&self, path: &str) -> Weights {
+        if path == ROOT {
+            // It has no weight that could be set.
+            return Weight::ROOT.into();
+        }
+        self.by_path[path].keys.weights()
+    }
+
+    /// The room of a group for clients.
+    pub(crate) fn room(&self, path: &str) -> Arc<TenantRoom> {
+        Arc::clone(&self.by_path[path].room)
+    }
+
+    /// A group as a tenant of a disk, and before it those above it, the topmost first.
+    pub(crate) fn tenants(&self, path: &str, disk: usize) -> Vec<NewTenant> {
+        let mut tenants: Vec<_> = lineage(path).map(|above| self.tenant(above, disk)).collect();
+        tenants.reverse();
+        tenants
+    }
+
+    fn tenant(&self, path: &str, disk: usize) -> NewTenant {
+        let Group { keys, device_weights, .. } = &self.by_path[path];
+        let group = GroupOnDisk {
+            path: path.to_owned(),
+            weights: keys.weights(),
+            on_device: device_weights.get(&disk).copied().unwrap_or_default(),
+            limits: keys.limits,
+        };
+        NewTenant { group, memory: keys.memory.unwrap_or(self.memory) }
+    }
+
+    /// The paths of the groups that have an export of a disk, or are above one.
+    pub(crate) fn on(&self, disk: usize) -> impl Iterator<Item = &str> {
+        let here = self.by_path.iter().filter(move |(_, group)| group.exports.contains_key(&disk));
+        here.map(|(path, _)| &**path)
+    }
+
+    /// Returns whether a group, or the root, is on a disk.
+    pub(crate) fn is_on(&self, path: &str, disk: usize) -> bool {
+        let group = self.by_path.get(path);
+        path == ROOT || group.is_some_and(|group| group.exports.contains_key(&disk))
+    }
+
+    /// The paths of all, sorted, with the root.
+    pub(crate) fn known(&self) -> Vec<&str> {
+        let mut known: Vec<_> = self.by_path.keys().map(String::as_str).chain([ROOT]).collect();
+        known.sort_unstable();
+        known
+    }
+}
+
+/// A group and those above it, upwards.
+fn lineage(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| parent_of(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups() -> Groups {
+        let (by_path, rooms) = (IndexMap::new(), Rooms::of(16));
+        Groups { by_path, rooms, memory: 1 << 20, connections: 7 }
+    }
+
+    fn paths(groups: &Groups, disk: usize) -> Vec<&str> {
+        groups.on(disk).collect()
+    }
+
+    #[test]
+    fn group_comes_with_its_first_export_and_goes_with_its_last() {
+        let mut groups = groups();
+        let heavy = GroupKeys { weight: Weight::new(300).ok(), ..GroupKeys::default() };
+        groups.enter("/org/db", 0, &heavy);
+        groups.enter("/org/web", 1, &GroupKeys::default());
+        assert_eq!(
+            [paths(&groups, 0), paths(&groups, 1)],
+            [["/org/db", "/org"], ["/org", "/org/web"]]
+        );
+        let tenants = groups.tenants("/org/db", 0);
+        let weights =
+            tenants.iter().map(|new| (&*new.group.path, new.group.weights.weight.value()));
+        assert_eq!(weights.collect::<Vec<_>>(), [("/org", 100), ("/org/db", 300)]);
+        // Whoever comes second does not change what is set.
+        groups.enter("/org/db", 0, &GroupKeys::default());
+        assert_eq!(groups.weights("/org/db").weight.value(), 300);
+        groups.leave("/org/db", 0);
+        assert!(groups.is_on("/org/db", 0) && groups.is_on("/org", 0));
+        groups.leave("/org/db", 0);
+        assert!(!groups.has("/org/db") && groups.has("/org") && !groups.is_on("/org", 0));
+        groups.leave("/org/web", 1);
+        assert_eq!(groups.known(), ["/"]);
+    }
+}

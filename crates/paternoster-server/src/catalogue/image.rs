@@ -1,0 +1,282 @@
+//! The images of volumes that are made by request: what each is to be, and the files.
+//!
+//! Paths are below the pool's directory, and no part of one is a symbolic link. What was made is
+//! removed again unless it becomes a volume.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use paternoster_disk::device_size;
+use rustix::fs::{
+    CWD, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom, copy_file_range,
+    fallocate, flock, ioctl_ficlone, openat2, seek, statvfs,
+};
+use rustix::io::Errno;
+
+use super::Pool;
+use crate::config::{MULTIPLE, NewVolume, Source};
+use crate::ctl::VolumeError;
+
+/// Only the user who runs the server may use an image that it makes.
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// An image that is to be a volume, and how it comes to be; nothing is changed yet.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    from: From,
+    copy: bool,
+}
+
+#[derive(Debug)]
+enum From {
+    New {
+        allocated: bool,
+    },
+    /// It is locked, so that nobody who locks too writes to it.
+    Template(File),
+    Itself,
+}
+
+/// An image that is there, and removed when this is dropped if it was made and is not kept.
+#[derive(Debug)]
+pub(super) struct Image {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Plan {
+    /// Looks at what there is; a template that is a volume has that path.
+    pub(super) fn of(
+        pool: &Pool,
+        wanted: &NewVolume,
+        template: impl FnOnce(&str) -> Result<Option<PathBuf>, VolumeError>,
+    ) -> Result<Self, VolumeError> {
+        let copy = wanted.more.copy;
+        let own = || Ok::<_, VolumeError>(directory(pool)?.join(format!("{}.img", wanted.name)));
+        let asked = wanted.more.size;
+        let (path, from, has) = match &wanted.more.source {
+            Source::New { allocated } => (own()?, From::New { allocated: *allocated }, None),
+            Source::Template(name) => {
+                let path = match template(name)? {
+                    Some(path) => path,
+                    None => directory(pool)?.join(name),
+                };
+                let file = open_template(pool, &path)?;
+                let has = size_of(&path, &file)?;
+                (own()?, From::Template(file), Some(has))
+            }
+            Source::Path(path) => {
+                let path = beside(pool, path)?;
+                let has = size_of(&path, &open(pool, &path, OFlags::RDONLY)?)?;
+                if let Some(size) = asked.filter(|size| *size != has) {
+                    let allowed = format!("the image has {has} bytes, and so has the volume");
+                    return Err(VolumeError::Size { size, allowed });
+                }
+                return Ok(Self { path, size: has, from: From::Itself, copy });
+            }
+        };
+        let size =
+            asked.or(has).ok_or_else(|| VolumeError::Value("missing key `size`".to_owned()))?;
+        if let Some(has) = has.filter(|&has| size < has) {
+            let allowed = format!("the template has {has} bytes; as many or more are allowed");
+            return Err(VolumeError::Size { size, allowed });
+        }
+        check_size(size)?;
+        Ok(Self { path, size, from, copy })
+    }
+
+    /// Bytes that the file system is asked to set aside at once.
+    pub(super) fn takes_at_once(&self) -> u64 {
+        match self.from {
+            From::New { allocated: true } => self.size,
+            From::Template(_) if self.copy => self.size,
+            From::New { .. } | From::Template(_) | From::Itself => 0,
+        }
+    }
+
+    /// Makes the image.
+    pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, VolumeError> {
+        let Self { path, size, from, copy } = self;
+        if matches!(from, From::Itself) {
+            return Ok(Image { path, is_temporary: false });
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = match open(pool, &path, flags) {
+            Ok(file) => file,
+            Err(_) if path.exists() => return Err(VolumeError::ImageExists { path }),
+            Err(error) => return Err(error),
+        };
+        let image = Image { path, is_temporary: true };
+        let failed = |error: io::Error| image_error(&image.path, &error);
+        match from {
+            From::New { allocated: true } => {
+                fallocate(&file, FallocateFlags::empty(), 0, size)
+                    .map_err(|errno| failed(errno.into()))?;
+            }
+            From::Template(template) => share_blocks(pool, &template, &file, copy, &image)?,
+            From::New { allocated: false } | From::Itself => {}
+        }
+        file.set_len(size).map_err(failed)?;
+        Ok(image)
+    }
+}
+
+impl Image {
+    /// It is a volume's.
+    pub(super) fn keep(mut self) {
+        self.is_temporary = false;
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // Nobody has heard of it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Refuses a size that no volume has that is made.
+pub(super) fn check_size(size: u64) -> Result<(), VolumeError> {
+    if size.is_multiple_of(MULTIPLE) {
+        return Ok(());
+    }
+    let allowed = format!("whole blocks of {MULTIPLE} bytes are allowed");
+    Err(VolumeError::Size { size, allowed })
+}
+
+/// Refuses to make or grow a volume where too little would be free then.
+pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), VolumeError> {
+    let keep_free = pool.keys.keep_free;
+    let Some((free, all)) = free(pool).filter(|_| keep_free > 0 || takes > 0) else {
+        return Ok(());
+    };
+    let kept = u128::from(all) * u128::from(keep_free) / 100;
+    if u128::from(free) >= kept + u128::from(takes) {
+        return Ok(());
+    }
+    let pool = pool.name.clone();
+    Err(VolumeError::NoSpace { pool, free, all, keep_free })
+}
+
+/// Bytes of the file system of a pool's directory: those that are free for users, and all.
+pub(super) fn free(pool: &Pool) -> Option<(u64, u64)> {
+    let seen = statvfs(pool.keys.path.as_deref()?).ok()?;
+    Some((seen.f_bavail * seen.f_frsize, seen.f_blocks * seen.f_frsize))
+}
+
+/// The error of something that was done to an image.
+pub(super) fn image_error(path: &Path, error: &io::Error) -> VolumeError {
+    VolumeError::Image { path: path.to_owned(), why: error.to_string() }
+}
+
+fn directory(pool: &Pool) -> Result<&Path, VolumeError> {
+    let none = || VolumeError::NoDirectory { pool: pool.name.clone() };
+    pool.keys.path.as_deref().ok_or_else(none)
+}
+
+/// The path of an image that is there: in the pool's directory, or of a pool without one anywhere.
+fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, VolumeError> {
+    match &pool.keys.path {
+        Some(directory) if path.is_relative() => Ok(directory.join(path)),
+        None if path.is_absolute() => Ok(path.to_owned()),
+        Some(_) => {
+            let why = "a path that is relative to the pool's is allowed".to_owned();
+            Err(VolumeError::Image { path: path.to_owned(), why })
+        }
+        None => Err(VolumeError::NoDirectory { pool: pool.name.clone() }),
+    }
+}
+
+/// Opens a file of the pool's directory, or of a pool without one any.
+fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, VolumeError> {
+    let failed = |errno: Errno| image_error(path, &errno.into());
+    let flags = flags | OFlags::CLOEXEC;
+    let opened: OwnedFd = match &pool.keys.path {
+        Some(directory) => {
+            let inside = path.strip_prefix(directory).unwrap_or(path);
+            let directory = rustix::fs::open(directory, OFlags::PATH | OFlags::CLOEXEC, MODE);
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            let mode = if flags.contains(OFlags::CREATE) { MODE } else { Mode::empty() };
+            openat2(directory.map_err(failed)?, inside, flags, mode, resolve)
+        }
+        None => openat2(CWD, path, flags, Mode::empty(), ResolveFlags::empty()),
+    }
+    .map_err(failed)?;
+    Ok(File::from(opened))
+}
+
+/// Opens a template, which nobody may have open for writing, as far as locks say.
+fn open_template(pool: &Pool, path: &Path) -> Result<File, VolumeError> {
+    let file = open(pool, path, OFlags::RDONLY)?;
+    flock(&file, FlockOperation::NonBlockingLockShared).map_err(|errno| match errno {
+        Errno::WOULDBLOCK => {
+            let why = "somebody may write to it: a template is a read-only volume, or an image \
+                       that nobody has open";
+            VolumeError::Image { path: path.to_owned(), why: why.to_owned() }
+        }
+        other => image_error(path, &other.into()),
+    })?;
+    Ok(file)
+}
+
+/// The bytes of a file or block device.
+fn size_of(path: &Path, file: &File) -> Result<u64, VolumeError> {
+    let failed = |error: &io::Error| image_error(path, error);
+    let seen = file.metadata().map_err(|error| failed(&error))?;
+    match seen.file_type() {
+        kind if kind.is_file() => Ok(seen.len()),
+        kind if kind.is_block_device() => {
+            device_size(&seen).ok_or_else(|| failed(&io::Error::other("sysfs has not its size")))
+        }
+        _ => Err(failed(&io::Error::other("a regular file or block device is allowed"))),
+    }
+}
+
+/// Has a file begin with a template's bytes.
+fn share_blocks(
+    pool: &Pool,
+    template: &File,
+    file: &File,
+    copy: bool,
+    image: &Image,
+) -> Result<(), VolumeError> {
+    match ioctl_ficlone(file, template) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY) if copy => {
+            copy_data(template, file).map_err(|errno| image_error(&image.path, &errno.into()))
+        }
+        Err(errno @ (Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY)) => {
+            Err(VolumeError::NoReflink { pool: pool.name.clone(), why: errno.to_string() })
+        }
+        Err(errno) => Err(image_error(&image.path, &errno.into())),
+    }
+}
+
+/// Copies what is stored of a file, so that its holes stay holes.
+fn copy_data(from: &File, to: &File) -> Result<(), Errno> {
+    let mut at = 0;
+    loop {
+        at = match seek(from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // There is a hole up to the end.
+            Err(Errno::NXIO) => return Ok(()),
+            Err(errno) => return Err(errno),
+        };
+        let end = seek(from, SeekFrom::Hole(at))?;
+        while at < end {
+            let (mut read, mut written) = (at, at);
+            let most = usize::try_from(end - at).unwrap_or(usize::MAX);
+            match copy_file_range(from, Some(&mut read), to, Some(&mut written), most)? {
+                0 => return Err(Errno::IO),
+                copied => at += copied as u64,
+            }
+        }
+    }
+}

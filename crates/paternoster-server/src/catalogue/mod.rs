@@ -1,0 +1,273 @@
+//! What is served, as it changes while clients are served: the groups, exports and volumes of the
+//! configuration, and the volumes that are made by request.
+//!
+//! ```text
+//!   name reserved ─▶ image made, opened, locked ─▶ owner: volume, group, export ─▶ clients enter
+//!        ▲                                                                              │
+//!        └──── out of the catalogue ◀── owner: drained, synced, closed ◀── no new client┘
+//! ```
+//!
+//! Each name is changed by one request at a time; others wait for it. All that takes time is done
+//! on the threads of requests, without the lock: owners of disks get back ends that are ready.
+
+mod change;
+mod create;
+mod groups;
+mod image;
+mod remove;
+mod show;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use paternoster::SchedulerKind;
+use paternoster_disk::VolumeId;
+use serde_json::{Map, Value};
+
+pub(crate) use self::groups::Groups;
+use crate::admission::{Rooms, VolumeRoom};
+use crate::config::{BackendConfig, Config, DiskKeys, NewVolume, devices_of};
+use crate::control::PATIENCE;
+use crate::ctl::{SettingsInForce, VolumeError};
+use crate::export_table::ServedExports;
+use crate::messages::OwnerHandle;
+use crate::uri::Place;
+
+/// How long a request waits for another one that changes the same name.
+const TURN: Duration = Duration::from_secs(2);
+
+/// What is served.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    pub(crate) disks: Vec<Disk>,
+    pools: Vec<Pool>,
+    /// Where clients reach every export.
+    places: Vec<Place>,
+    pub(crate) exports: Arc<ServedExports>,
+    rooms: Rooms,
+    state: Mutex<State>,
+    /// Told when a name is free to be changed again.
+    freed: Condvar,
+}
+
+/// A disk, and what is known of it without asking its owner.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub(crate) name: String,
+    pub(crate) owner: OwnerHandle,
+}
+
+/// A pool.
+#[derive(Debug)]
+struct Pool {
+    name: String,
+    /// Its index among the disks.
+    disk: usize,
+    keys: DiskKeys,
+    /// The devices that it is on; empty if they are not known.
+    devices: BTreeSet<String>,
+    owner: OwnerHandle,
+}
+
+#[derive(Debug)]
+struct State {
+    groups: Groups,
+    /// Those of pools.
+    volumes: BTreeMap<String, Volume>,
+    /// The names of exports of the file that are no volume.
+    exports: BTreeSet<String>,
+    /// Names that a request changes.
+    changing: BTreeSet<String>,
+}
+
+/// A volume of a pool.
+#[derive(Debug)]
+struct Volume {
+    /// As it was asked for.
+    of: NewVolume,
+    is_of_file: bool,
+    path: PathBuf,
+    /// Whether its image was made with it.
+    is_made: bool,
+    size: u64,
+    stage: Stage,
+    /// The place of its descriptor; none of the file's.
+    _room: Option<VolumeRoom>,
+}
+
+/// How a volume is.
+#[derive(Clone, Debug)]
+enum Stage {
+    Creating,
+    Ready(VolumeId),
+    Draining(VolumeId),
+    /// It could not be opened again, for this reason.
+    Missing(String),
+}
+
+/// A name that one request changes.
+struct Turn<'c> {
+    catalogue: &'c Catalogue,
+    name: String,
+}
+
+impl Catalogue {
+    /// What the configuration serves, with the owners of its disks; `volumes` are those of each
+    /// disk, in its order.
+    pub(crate) fn new(
+        config: &Config,
+        owners: &[OwnerHandle],
+        volumes: &[Vec<VolumeId>],
+        (groups, rooms): (Groups, Rooms),
+        (exports, places): (Arc<ServedExports>, Vec<Place>),
+    ) -> Self {
+        let disks = config.disks.iter().zip(owners);
+        let disks =
+            disks.map(|(disk, owner)| Disk { name: disk.name.clone(), owner: owner.clone() });
+        let pools =
+            config.disks.iter().zip(owners).enumerate().filter(|(_, (disk, _))| disk.is_pool);
+        let pools = pools.map(|(index, (disk, owner))| Pool {
+            name: disk.name.clone(),
+            disk: index,
+            keys: disk.keys.clone(),
+            devices: devices_of(disk).unwrap_or_default(),
+            owner: owner.clone(),
+        });
+        let (of_pools, others): (Vec<_>, Vec<_>) =
+            config.exports.iter().partition(|export| export.keys.pool.is_some());
+        let known = of_pools.into_iter().filter_map(|export| {
+            let backend = &config.disks[export.disk].volumes[export.volume].backend;
+            let BackendConfig::File { path, .. } = backend else { return None };
+            let id = *volumes.get(export.disk)?.get(export.volume)?;
+            let mut of = NewVolume::of_file(&export.name, &export.keys);
+            of.more.size = Some(export.size);
+            let volume = Volume {
+                of,
+                is_of_file: true,
+                path: path.clone(),
+                is_made: false,
+                size: export.size,
+                stage: Stage::Ready(id),
+                _room: None,
+            };
+            Some((export.name.clone(), volume))
+        });
+        let state = State {
+            groups,
+            volumes: known.collect(),
+            exports: others.into_iter().map(|export| export.name.clone()).collect(),
+            changing: BTreeSet::new(),
+        };
+        Self {
+            disks: disks.collect(),
+            pools: pools.collect(),
+            places,
+            exports,
+            rooms,
+            state: Mutex::new(state),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the groups.
+    pub(crate) fn groups<T>(&self, look: impl FnOnce(&Groups) -> T) -> T {
+        look(&self.state().groups)
+    }
+
+    /// Changes what is known of the groups.
+    pub(crate) fn change_groups(&self, change: impl FnOnce(&mut Groups)) {
+        change(&mut self.state().groups);
+    }
+
+    /// The names of volumes that were made by request.
+    pub(crate) fn made_by_request(&self) -> Vec<String> {
+        let state = self.state();
+        let made = state.volumes.iter().filter(|(_, volume)| !volume.is_of_file);
+        made.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn pool(&self, name: &str) -> Result<&Pool, VolumeError> {
+        self.pools.iter().find(|pool| pool.name == name).ok_or_else(|| {
+            let known: Vec<_> = self.pools.iter().map(|pool| format!("{:?}", pool.name)).collect();
+            VolumeError::NoSuchPool { pool: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    fn pool_of(&self, of: &NewVolume) -> Result<&Pool, VolumeError> {
+        self.pool(of.keys.pool.as_deref().unwrap_or_default())
+    }
+
+    /// Waits until nobody else changes that name.
+    fn turn(&self, name: &str) -> Result<Turn<'_>, VolumeError> {
+        let begun = Instant::now();
+        let mut state = self.state();
+        while !state.changing.insert(name.to_owned()) {
+            let left = TURN.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(VolumeError::Busy(name.to_owned()));
+            }
+            let waited = self.freed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(Turn { catalogue: self, name: name.to_owned() })
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.catalogue.state().changing.remove(&self.name);
+        self.catalogue.freed.notify_all();
+    }
+}
+
+impl State {
+    /// A volume that was made by request.
+    fn made(&mut self, name: &str) -> Result<&mut Volume, VolumeError> {
+        match self.volumes.get_mut(name) {
+            Some(volume) if volume.is_of_file => {
+                Err(VolumeError::DeclaredInFile { what: "volume", name: name.to_owned() })
+            }
+            Some(volume) => Ok(volume),
+            None => Err(VolumeError::NoSuchVolume(name.to_owned())),
+        }
+    }
+}
+
+impl Volume {
+    /// What its owner calls it, if it is served.
+    fn served(&self) -> Option<VolumeId> {
+        match self.stage {
+            Stage::Ready(served) | Stage::Draining(served) => Some(served),
+            Stage::Creating | Stage::Missing(_) => None,
+        }
+    }
+}
+
+impl Pool {
+    /// What its owner answers.
+    fn answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, VolumeError> {
+        let late = |_| VolumeError::Unanswered(self.name.clone());
+        answer.recv_timeout(PATIENCE).map_err(late)
+    }
+
+    /// Refuses limits where the scheduler that is in force has none.
+    fn check_limits(&self, limits: &Map<String, Value>) -> Result<(), VolumeError> {
+        if limits.is_empty() {
+            return Ok(());
+        }
+        let SettingsInForce { settings, .. } = self.answer(&self.owner.settings())?;
+        let scheduler = settings.get("scheduler").and_then(Value::as_str).unwrap_or_default();
+        let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
+        if kind.has_group_limits() {
+            return Ok(());
+        }
+        let (pool, scheduler) = (self.name.clone(), scheduler.to_owned());
+        Err(VolumeError::NoLimits { pool, scheduler })
+    }
+}

@@ -1,0 +1,63 @@
+//! Removes a volume that was made by request: its clients have time to leave.
+
+use std::sync::mpsc;
+
+use super::image::image_error;
+use super::{Catalogue, Stage};
+use crate::connections::{Removal, Removed};
+use crate::ctl::{Data, RemovalQuestion, VolumeError};
+
+impl Catalogue {
+    /// Removes a volume; it is gone when this returns, which may take as long as its clients have
+    /// to leave.
+    pub(crate) fn remove_volume(
+        &self,
+        name: &str,
+        question: &RemovalQuestion,
+    ) -> Result<(), VolumeError> {
+        let drain = question.drain()?;
+        let _turn = self.turn(name)?;
+        let (of, path, served) = {
+            let mut state = self.state();
+            let volume = state.made(name)?;
+            let (path, is_made) = (volume.path.clone(), volume.is_made);
+            if question.data == Data::Delete && !is_made {
+                return Err(VolumeError::NotMadeHere(path));
+            }
+            let served = volume.served();
+            if let Some(served) = served {
+                volume.stage = Stage::Draining(served);
+            }
+            (volume.of.clone(), path, served)
+        };
+        let pool = self.pool_of(&of)?;
+        let mut synced = Ok(());
+        if let Some(served) = served {
+            self.exports.change(name, |entry| entry.is_leaving = true);
+            let sync = question.data == Data::Keep;
+            let removal = Removal { volume: served, drain, sync };
+            let removed: mpsc::Receiver<Removed> = pool.owner.remove_volume(removal);
+            // It takes as long as clients and the device do.
+            let removed = removed.recv().map_err(|_| VolumeError::Unanswered(pool.name.clone()))?;
+            self.exports.remove(name);
+            self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
+            let Removed { backend, synced: of_sync } = removed;
+            // What closing the file takes is not the owner's time.
+            drop(backend);
+            synced = of_sync;
+        }
+        let deleted = if question.data == Data::Delete {
+            std::fs::remove_file(&path).map_err(|error| image_error(&path, &error))
+        } else {
+            Ok(())
+        };
+        self.state().volumes.remove(name);
+        let data = question.data;
+        tracing::info!(disk = pool.name, volume = name, ?data, "a volume is removed");
+        synced.map_err(|errno| {
+            let (name, why) = (name.to_owned(), errno.to_string());
+            VolumeError::NotDurable { name, why }
+        })?;
+        deleted
+    }
+}

@@ -1,0 +1,145 @@
+//! What there is, as requests are answered.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use paternoster_disk::VolumeId;
+use serde_json::Value;
+
+use super::image::free;
+use super::{Catalogue, Stage, Volume};
+use crate::ctl::{
+    PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
+};
+use crate::messages::VolumeState;
+use crate::stat::Stat;
+
+impl Catalogue {
+    /// Shows one volume.
+    pub(crate) fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        let state = self.state();
+        let volume = state.volumes.get(name);
+        let volume = volume.ok_or_else(|| VolumeError::NoSuchVolume(name.to_owned()))?;
+        let mut shown = vec![(volume.served(), self.show(volume))];
+        drop(state);
+        self.complete(&mut shown)?;
+        Ok(shown.pop().expect("there is one").1)
+    }
+
+    /// Shows those that are asked for, in the order of their names.
+    pub(crate) fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+        let limit = question.limit()?;
+        if let Some(pool) = &question.pool {
+            self.pool(pool)?;
+        }
+        let is_meant = |volume: &Volume| {
+            let pool = volume.of.keys.pool.as_ref();
+            let group = volume.of.group();
+            let is_in = |of: &String| {
+                let below = group.strip_prefix(of.trim_end_matches('/'));
+                below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+            };
+            question.pool.as_ref().is_none_or(|of| pool == Some(of))
+                && question.group.as_ref().is_none_or(is_in)
+        };
+        let state = self.state();
+        let after = match &question.after {
+            Some(after) => Bound::Excluded(after.clone()),
+            None => Bound::Unbounded,
+        };
+        let mut meant = state
+            .volumes
+            .range((after, Bound::Unbounded))
+            .map(|(_, volume)| volume)
+            .filter(|volume| is_meant(volume));
+        let shown = meant.by_ref().take(limit);
+        let shown = shown.map(|of| (of.served(), self.show(of)));
+        let mut shown: Vec<_> = shown.collect();
+        let is_more = meant.next().is_some();
+        drop(state);
+        self.complete(&mut shown)?;
+        let volumes: Vec<_> = shown.into_iter().map(|(_, shown)| shown).collect();
+        let next = volumes.last().filter(|_| is_more).map(|last| last.name.clone());
+        Ok(VolumesAnswer { version: Stat::VERSION, volumes, next })
+    }
+
+    /// Shows all pools.
+    pub(crate) fn pools(&self) -> PoolsAnswer {
+        let state = self.state();
+        let pools = self.pools.iter().map(|pool| {
+            let here =
+                || state.volumes.values().filter(|of| of.of.keys.pool.as_ref() == Some(&pool.name));
+            PoolAnswer {
+                name: pool.name.clone(),
+                path: pool.keys.path.clone(),
+                devices: pool.devices.clone(),
+                capacity: pool.keys.capacity,
+                used: here().fold(0, |used, of| used.saturating_add(of.size)),
+                free: free(pool).map(|(free, _)| free),
+                volumes: here().count(),
+                volumes_max: pool.keys.volumes,
+            }
+        });
+        PoolsAnswer::new(pools.collect())
+    }
+
+    /// What is known of a volume without asking its owner.
+    fn show(&self, volume: &Volume) -> VolumeAnswer {
+        let of = &volume.of;
+        let mut body = of.body();
+        let own = of.keys.group.is_none().then(|| of.group_keys());
+        let (stage, why) = match &volume.stage {
+            Stage::Creating => (VolumeStage::Creating, None),
+            Stage::Ready(_) => (VolumeStage::Ready, None),
+            Stage::Draining(_) => (VolumeStage::Draining, None),
+            Stage::Missing(why) => (VolumeStage::Missing, Some(why.clone())),
+        };
+        VolumeAnswer {
+            version: Stat::VERSION,
+            name: of.name.clone(),
+            pool: of.keys.pool.clone().unwrap_or_default(),
+            size: volume.size,
+            source: body.remove("source").filter(|_| !volume.is_of_file),
+            path: volume.path.clone(),
+            group: of.group(),
+            weight: own.map(|keys| keys.weights().weight.value()),
+            limits: body.remove("limits").filter(|limits| *limits != Value::Null),
+            ioprio: of.keys.ioprio.to_string(),
+            read_only: of.keys.read_only,
+            description: of.keys.description.clone(),
+            durable: of.more.durable || volume.is_of_file,
+            of_file: volume.is_of_file,
+            export: of.name.clone(),
+            state: stage,
+            why,
+            clients: 0,
+            uris: self.places.iter().map(|place| place.of_export(&of.name)).collect(),
+        }
+    }
+
+    /// Adds what only owners know.
+    fn complete(&self, shown: &mut [(Option<VolumeId>, VolumeAnswer)]) -> Result<(), VolumeError> {
+        let mut asked = BTreeMap::<String, Vec<VolumeId>>::new();
+        for (id, of) in shown.iter() {
+            asked.entry(of.pool.clone()).or_default().extend(id);
+        }
+        let mut states = BTreeMap::<(String, VolumeId), VolumeState>::new();
+        for (name, ids) in asked.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+            let pool = self.pool(&name)?;
+            let answer = pool.answer(&pool.owner.volume_states(ids))?;
+            states.extend(answer.into_iter().map(|(id, state)| ((name.clone(), id), state)));
+        }
+        for (id, of) in shown {
+            let Some(state) = id.and_then(|id| states.get(&(of.pool.clone(), id))) else {
+                continue;
+            };
+            of.clients = state.clients;
+            if state.sync_failed && of.state == VolumeStage::Ready {
+                of.state = VolumeStage::Poisoned;
+                of.why = Some("a sync has failed: reopen it".to_owned());
+            }
+            of.why = state.damage.map(|damage| damage.to_string()).or(of.why.take());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! What a request says of a volume: the body of a `PUT`, and of a `PATCH` what it makes of one.
+//!
+//! ```text
+//!   {"pool": "fast", "size": "10G", "weight": 200}
+//!      │ as in [volumes.NAME]   │ as only a request says it
+//!      ▼                        ▼
+//!   ExportKeys               NewVolumeKeys          by the same tables, with the same errors
+//! ```
+
+use paternoster::Weight;
+use serde_json::{Map, Value};
+
+use super::error::{Place, Problem};
+use super::group::check_group_path;
+use super::keys::written::Written;
+use super::keys::{
+    At, ExportKeys, GroupKeys, Key, Keys as _, NewVolumeKeys, Object, Source, VOLUME, known,
+    unknown_key,
+};
+use super::mistakes::Mistakes;
+use super::pool::check_volume_name;
+
+/// A volume that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewVolume {
+    pub(crate) name: String,
+    /// What a file says of a volume too; the path is its source's.
+    pub(crate) keys: ExportKeys,
+    /// What a request alone says.
+    pub(crate) more: NewVolumeKeys,
+}
+
+/// The keys that a request has of those of a file: its source says what path does.
+fn of_file() -> impl Iterator<Item = &'static Key<ExportKeys>> {
+    ExportKeys::KEYS.iter().filter(|key| key.is_of(VOLUME) && key.name != "path")
+}
+
+/// Returns what is wrong with a name of a volume.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let name = At { value: name.to_owned(), place: Place::Body };
+    check_volume_name(&name).map_err(|mistake| mistake.problem.to_string())
+}
+
+impl NewVolume {
+    /// Reads a body, or returns all that is wrong with it.
+    pub(crate) fn read(name: &str, body: &Value) -> Result<Self, String> {
+        let mut mistakes = Mistakes::default();
+        let at = || At { value: name.to_owned(), place: Place::Body };
+        let mut keys = Object::<ExportKeys>::new(at());
+        let mut more = Object::<NewVolumeKeys>::new(at());
+        let Value::Object(body) = body else {
+            return Err(format!("{body}: an object with pool and size is allowed"));
+        };
+        for (key, value) in body {
+            let written = Written::json(value);
+            let set = if of_file().any(|known| known.name == key) {
+                keys.set(key, &written, &mut mistakes)
+            } else {
+                more.set(key, &written, &mut mistakes)
+            };
+            if set.is_none() {
+                let all = of_file().map(|key| key.name).chain(known::<NewVolumeKeys>());
+                mistakes.add(&Place::Body, unknown_key(key, all));
+            }
+        }
+        if keys.states.pool.is_missing() {
+            mistakes.add(&Place::Body, Problem::Missing { key: "pool" });
+        }
+        if let Some(group) = &keys.keys.group {
+            let path = At { value: group.clone(), place: Place::Body };
+            mistakes.note(check_group_path(&path));
+            for (key, state) in [("weight", &keys.states.weight), ("limits", &more.states.limits)] {
+                let (volume, group) = (name.to_owned(), group.clone());
+                mistakes.note(state.refuse(Problem::BesideGroup { key, volume, group }));
+            }
+        }
+        mistakes.problems()?;
+        Ok(Self { name: name.to_owned(), keys: keys.keys, more: more.keys })
+    }
+
+    /// One that the file declares, with the keys that hold of it.
+    pub(crate) fn of_file(name: &str, keys: &ExportKeys) -> Self {
+        Self { name: name.to_owned(), keys: keys.clone(), more: NewVolumeKeys::default() }
+    }
+
+    /// The same with a merge patch (RFC 7396) applied, or all that is wrong then.
+    pub(crate) fn patched(&self, patch: &Value) -> Result<Self, String> {
+        let Value::Object(patch) = patch else {
+            return Err(format!("{patch}: an object of what is to change is allowed"));
+        };
+        let mut body = self.body();
+        merge(&mut body, patch);
+        Self::read(&self.name, &Value::Object(body))
+    }
+
+    /// What it would be read from.
+    pub(crate) fn body(&self) -> Map<String, Value> {
+        let of_file = of_file().map(|key| (key.name, (key.show)(&self.keys)));
+        let more = NewVolumeKeys::KEYS.iter().map(|key| (key.name, (key.show)(&self.more)));
+        let limits_nothing = |(name, value): &(&str, Value)| {
+            *name == "limits" && value == &Value::Object(Map::new())
+        };
+        let shown = of_file.chain(more).filter(|one| !one.1.is_null() && !limits_nothing(one));
+        shown.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// The path of its group.
+    pub(crate) fn group(&self) -> String {
+        self.keys.group.clone().unwrap_or_else(|| format!("/{}", self.name))
+    }
+
+    /// What is set of its own group.
+    pub(crate) fn group_keys(&self) -> GroupKeys {
+        let weight: Option<Weight> = self.keys.weight;
+        GroupKeys { weight, limits: self.more.limits, ..GroupKeys::default() }
+    }
+
+    /// Whether both begin with the same bytes, in the same pool.
+    pub(crate) fn is_made_as(&self, other: &Self) -> bool {
+        let made = |volume: &Self| {
+            let NewVolumeKeys { source, copy, durable, .. } = volume.more.clone();
+            let source = (source, copy);
+            (volume.keys.pool.clone(), source, durable)
+        };
+        made(self) == made(other)
+    }
+
+    /// Whether it is to be a new image.
+    pub(crate) fn is_new(&self) -> bool {
+        !matches!(self.more.source, Source::Path(_))
+    }
+}
+
+/// Applies a merge patch: null removes, objects merge, all else replaces.
+fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (key, value) in patch {
+        match (value, target.get_mut(key)) {
+            (Value::Null, _) => {
+                target.remove(key);
+            }
+            // A source is one thing or another.
+            (Value::Object(patch), Some(Value::Object(target))) if key != "source" => {
+                merge(target, patch);
+            }
+            (value, _) => {
+                target.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: &Value) -> NewVolume {
+        NewVolume::read("vm7", body).expect("it is right")
+    }
+
+    #[test]
+    fn body_is_read_and_shown_again() {
+        let body = json!({
+            "pool": "fast", "size": "10G", "weight": 200, "limits": {"riops": 1000, "wbps": "1M"},
+            "source": {"template": "golden"}, "copy": true, "ioprio": "idle", "description": "x",
+        });
+        let volume = read(&body);
+        assert_eq!(volume.group(), "/vm7");
+        assert_eq!(read(&Value::Object(volume.body())), volume);
+        assert_eq!(volume.body()["size"], 10_u64 << 30);
+        assert_eq!(volume.body()["limits"], json!({"riops": 1000, "wbps": 1 << 20}));
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let wrong = |body: Value| NewVolume::read("vm7", &body).expect_err("it is wrong");
+        let body = json!({"size": 7, "weigth": 1, "group": "gold", "weight": 5, "source": {}});
+        let said = wrong(body);
+        for part in [
+            "size = 7: 1048576 to 4503599627370496 bytes is allowed",
+            "unknown key `weigth`; there are: `pool`, `group`",
+            "missing key `pool`",
+            "group \"gold\"",
+            "volume \"vm7\" has weight and a group",
+            "source = {}: {\"new\": \"sparse\"}",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        let said = wrong(json!({"pool": "fast", "limits": {"iopz": 1, "riops": 0}}));
+        assert!(said.contains("riops = 0") && said.contains("an object of riops, wiops"), "{said}");
+        assert!(wrong(json!([])).starts_with("[]: an object"));
+        assert!(wrong(json!({"pool": "fast", "path": "x.img"})).contains("unknown key `path`"));
+    }
+
+    #[test]
+    fn patch_is_merged_and_null_removes() {
+        let volume =
+            read(&json!({"pool": "fast", "weight": 7, "limits": {"riops": 5, "wiops": 6}}));
+        let patch = json!({"weight": null, "limits": {"riops": null}, "description": "y"});
+        let patched = volume.patched(&patch).expect("it is right");
+        assert_eq!(patched.keys.weight, None);
+        assert_eq!(patched.body()["limits"], json!({"wiops": 6}));
+        assert!(patched.is_made_as(&volume) && patched != volume);
+        let moved = volume.patched(&json!({"source": {"path": "a.img"}})).expect("it is right");
+        assert!(!moved.is_made_as(&volume));
+        assert!(volume.patched(&json!("x")).is_err());
+    }
+}

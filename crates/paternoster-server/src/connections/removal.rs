@@ -1,0 +1,217 @@
+//! The removal of a volume while others are served.
+//!
+//! ```text
+//!   drain ──the last client has left──────────────────┬──▶ sync ──▶ the back end is handed over
+//!     └────the time is over──▶ end: those left are    │
+//!                              answered and closed ───┘
+//! ```
+//!
+//! While it drains, the clients that it has are served as ever, and no others come. At the end what
+//! is in the device is answered, and what waits fails with ESHUTDOWN. A client that does not take
+//! its last replies is cut off after a second.
+
+use std::sync::mpsc;
+
+use paternoster::{Instant, IoPrio, IocId, Nanos};
+use paternoster_disk::{Backend, Command, CommandOp, Outcome, VolumeId};
+use rustix::io::Errno;
+
+use super::{Connections, DiskOwner};
+
+/// How long clients have to take their last replies.
+const LAST_REPLIES: Nanos = Nanos::from_millis(1_000);
+
+/// The low half of the engine's tags of flushes that no client has asked for: commands of clients
+/// have keys, which never have it. The high half says whose flush it is.
+const OWN_FLUSH: u64 = 0xffff_ffff;
+
+/// The number of a shutdown among those who flush; removals have lower ones.
+const SHUTDOWN: u32 = u32::MAX;
+
+/// Who has a volume flushed, beside clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flusher {
+    Shutdown,
+    /// The removal of that number.
+    Removal(u32),
+}
+
+impl Flusher {
+    /// The tag of its flushes.
+    pub(super) fn tag(self) -> u64 {
+        let number = match self {
+            Self::Shutdown => SHUTDOWN,
+            Self::Removal(number) => number,
+        };
+        u64::from(number) << 32 | OWN_FLUSH
+    }
+
+    /// Whose flush has that tag; none if it is a client's command.
+    pub(super) fn of_tag(tag: u64) -> Option<Self> {
+        let number = u32::try_from(tag >> 32).expect("half of it");
+        (tag & OWN_FLUSH == OWN_FLUSH).then_some(match number {
+            SHUTDOWN => Self::Shutdown,
+            number => Self::Removal(number),
+        })
+    }
+}
+
+/// What becomes of a volume that is removed.
+#[derive(Debug)]
+pub(crate) struct Removal {
+    pub(crate) volume: VolumeId,
+    /// How long its clients have to leave.
+    pub(crate) drain: Nanos,
+    /// Whether what was written has to be durable.
+    pub(crate) sync: bool,
+}
+
+/// A volume that is served no more.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    pub(crate) backend: Box<dyn Backend>,
+    /// What has become of its last sync, if there was to be one.
+    pub(crate) synced: Result<(), Errno>,
+}
+
+/// How clients of a volume end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Each is answered what it waits for.
+    Answered,
+    /// Each is cut off.
+    CutOff,
+}
+
+/// A removal that has begun.
+#[derive(Debug)]
+pub(super) struct Going {
+    of: Removal,
+    number: u32,
+    stage: Stage,
+    /// Whose its flush is.
+    ioc: Option<IocId>,
+    /// Takes what is left of it.
+    answer: mpsc::Sender<Removed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Clients may leave until then.
+    Draining(Instant),
+    /// Clients take their last replies, until then if it says so.
+    Ending(Option<Instant>),
+    /// The last sync is in flight.
+    Syncing,
+    Synced(Result<(), Errno>),
+}
+
+impl Connections {
+    /// Begins to remove a volume; `answer` takes what is left of it.
+    pub(super) fn remove_volume(
+        &mut self,
+        owner: &DiskOwner,
+        removal: Removal,
+        answer: mpsc::Sender<Removed>,
+    ) {
+        self.removals = self.removals.wrapping_add(1) % SHUTDOWN;
+        let stage = Stage::Draining(owner.now() + removal.drain);
+        let (of, number, ioc) = (removal, self.removals, None);
+        self.going.push(Going { of, number, stage, ioc, answer });
+    }
+
+    /// Has each removal go on, as far as it can.
+    pub(super) fn go_on_removing(&mut self, owner: &mut DiskOwner) {
+        let mut going = std::mem::take(&mut self.going);
+        for one in &mut going {
+            self.go_on_with(owner, one);
+        }
+        going.retain(|one| {
+            let Stage::Synced(synced) = one.stage else { return true };
+            if let Some(ioc) = one.ioc {
+                owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
+            }
+            self.forget_volume(owner, one.of.volume);
+            let backend = owner.remove_volume(one.of.volume);
+            // Whoever asked may have gone.
+            let _ = one.answer.send(Removed { backend, synced });
+            false
+        });
+        self.going = going;
+    }
+
+    fn go_on_with(&mut self, owner: &mut DiskOwner, one: &mut Going) {
+        let (volume, now) = (one.of.volume, owner.now());
+        let has_clients = self.label.volumes.clients(volume) > 0;
+        match one.stage {
+            Stage::Draining(until) if has_clients && now < until => {}
+            Stage::Draining(_) => {
+                self.label.volumes.close(volume);
+                owner.close_volume(volume);
+                self.transport.end_clients(volume, End::Answered);
+                one.stage = Stage::Ending(Some(now + LAST_REPLIES));
+                self.go_on_with(owner, one);
+            }
+            Stage::Ending(_) if !has_clients && owner.engine().is_volume_idle(volume) => {
+                one.stage = if one.of.sync {
+                    let (tag, op) = (Flusher::Removal(one.number).tag(), CommandOp::Flush);
+                    let ioc = own_io_context(owner);
+                    one.ioc = Some(ioc);
+                    owner.submit(Command { tag, volume, ioc, op });
+                    Stage::Syncing
+                } else {
+                    Stage::Synced(Ok(()))
+                };
+            }
+            Stage::Ending(Some(until)) if until <= now => {
+                self.transport.end_clients(volume, End::CutOff);
+                one.stage = Stage::Ending(None);
+            }
+            Stage::Ending(_) | Stage::Syncing | Stage::Synced(_) => {}
+        }
+    }
+
+    /// Takes the outcome of a removal's last flush.
+    pub(super) fn removal_synced(&mut self, number: u32, outcome: Outcome) {
+        if let Some(one) = self.going.iter_mut().find(|one| one.number == number) {
+            one.stage = Stage::Synced(outcome.result.map(drop));
+        }
+    }
+
+    /// Returns when a removal wants to go on at the latest.
+    pub(super) fn removals_due(&self) -> Option<Instant> {
+        let due = self.going.iter().filter_map(|one| match one.stage {
+            Stage::Draining(until) | Stage::Ending(Some(until)) => Some(until),
+            Stage::Ending(None) | Stage::Syncing | Stage::Synced(_) => None,
+        });
+        due.min()
+    }
+
+    /// Nothing is known of a volume any more.
+    fn forget_volume(&mut self, owner: &mut DiskOwner, volume: VolumeId) {
+        self.label.volumes.remove(volume);
+        self.faults.forget(volume);
+        owner.administer(|elevator, now| self.tenants.remove_exports(elevator, now, volume));
+    }
+}
+
+/// An I/O context for what no client asks for.
+pub(super) fn own_io_context(owner: &mut DiskOwner) -> IocId {
+    owner.administer(|elevator, now| {
+        let root = elevator.groups().root();
+        elevator.add_io_context(now, IoPrio::default(), root)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tag_says_whose_flush_it_is() {
+        for flusher in [Flusher::Shutdown, Flusher::Removal(0), Flusher::Removal(SHUTDOWN - 1)] {
+            assert_eq!(Flusher::of_tag(flusher.tag()), Some(flusher));
+        }
+        assert_eq!(Flusher::of_tag(7 << 32 | 3), None);
+    }
+}
