@@ -9,7 +9,8 @@ use crate::output::print;
 
 /// Print completions for a shell.
 ///
-/// In bash, for this session: `source <(PROGRAM completions bash)`
+/// In bash, for this session: `source <(PROGRAM completions bash)`. Fish completes two levels of
+/// subcommands, and nothing behind `ctl volume create`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The shell

@@ -98,7 +98,9 @@ fn completions_know_every_subcommand_and_option() {
             for name in path {
                 assert!(script.contains(name.as_str()), "{shell}: nothing of {name}");
             }
-            for option in options {
+            // Clap makes two levels for fish, as `completions --help` says.
+            let is_too_deep = shell == "fish" && path.len() > 2;
+            for option in options.iter().filter(|_| !is_too_deep) {
                 // Fish has the name without its dashes.
                 let spelled = match shell {
                     "fish" => format!("-l {}", option.trim_start_matches('-')),

@@ -65,7 +65,7 @@ impl Place {
 }
 
 /// Percent-encodes all but letters, digits, `-._~` and what is `also` allowed.
-fn encode(bytes: &[u8], also: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8], also: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || also.contains(&byte) {

@@ -16,6 +16,7 @@ mod threads;
 pub(crate) mod top;
 mod trace;
 mod units;
+mod volume;
 mod watch;
 mod why;
 
@@ -249,6 +250,24 @@ enum Question {
         disk: Option<String>,
     },
 
+    /// Make, change and remove volumes of pools while others are served
+    #[command(subcommand)]
+    Volume(volume::Ask),
+
+    /// Show the pools
+    #[command(subcommand)]
+    Pool(volume::AskPools),
+
+    /// Show how far a change is that took longer than somebody waited
+    Operation {
+        /// Its number
+        id: u64,
+
+        /// Print the JSON of GET /v1/operations/ID
+        #[arg(long)]
+        json: bool,
+    },
+
     /// Read the server's file again, and apply what may change while it serves
     ///
     /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
@@ -347,6 +366,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let answer = change_settings(socket, &change)?;
             settings::show(settings::of(disk, &answer)?)
         }
+        Question::Volume(ask) => volume::ask(socket, ask)?,
+        Question::Pool(ask) => volume::pools(socket, ask)?,
+        Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
         Question::Reload { dry_run } => {
             let mode = if *dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
             reload::show(&paternoster_server::ctl::reload(socket, mode)?)

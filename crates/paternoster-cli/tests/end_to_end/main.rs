@@ -24,5 +24,6 @@ mod startup;
 mod stat;
 mod support;
 mod trace;
+mod volumes;
 mod why;
 mod wire;

@@ -210,13 +210,25 @@ pub fn follow_trace(
 }
 
 /// The answer of a server, as it was received and as it is understood.
-fn ask<T: DeserializeOwned>(
+pub(super) fn ask<T: DeserializeOwned>(
     path: &Path,
     method: Method,
     resource: &str,
     body: Bytes,
     version: fn(&T) -> u32,
 ) -> Result<(String, T), CtlError> {
+    let (_, json) = ask_any(path, method, resource, body)?;
+    let answer = parse(path, &json, version)?;
+    Ok((json, answer))
+}
+
+/// The answer of a server that is no error, with its status.
+pub(super) fn ask_any(
+    path: &Path,
+    method: Method,
+    resource: &str,
+    body: Bytes,
+) -> Result<(StatusCode, String), CtlError> {
     let request = request(method, resource, body);
     let (status, body) = on_runtime(path, async {
         within_patience(path, async {
@@ -227,16 +239,22 @@ fn ask<T: DeserializeOwned>(
         .await
     })?;
     let json = String::from_utf8_lossy(&body).into_owned();
-    if status != StatusCode::OK {
-        return Err(refusal(path, status, &json));
-    }
-    let answer: T = serde_json::from_str(&json)
+    if status.is_success() { Ok((status, json)) } else { Err(refusal(path, status, &json)) }
+}
+
+/// An answer as it is understood.
+pub(super) fn parse<T: DeserializeOwned>(
+    path: &Path,
+    json: &str,
+    version: fn(&T) -> u32,
+) -> Result<T, CtlError> {
+    let answer: T = serde_json::from_str(json)
         .map_err(|source| CtlError::BadAnswer { path: path.to_owned(), source })?;
     let found = version(&answer);
     if found != Stat::VERSION {
         return Err(CtlError::Version { path: path.to_owned(), found });
     }
-    Ok((json, answer))
+    Ok(answer)
 }
 
 fn request(method: Method, resource: &str, body: Bytes) -> Request<Full<Bytes>> {

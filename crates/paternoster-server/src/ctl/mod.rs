@@ -7,6 +7,9 @@
 //!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
 //!   GET, PUT  /v1/groups/settings
 //!   GET, PUT  /v1/disks/settings
+//!   GET  /v1/pools
+//!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME       volumes_http.rs
+//!   GET  /v1/operations/ID         what takes longer than a client waits: operations.rs
 //!   POST /v1/reload
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
 //!   GET  /metrics                  ../metrics, also on a TCP address of its own
@@ -27,6 +30,7 @@ mod settings;
 mod slots;
 mod trace;
 mod volume;
+mod volume_client;
 mod volumes_http;
 
 pub use answer::OnDisks;
@@ -46,4 +50,8 @@ pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
 pub use volume::{
     Data, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumeStage,
     VolumesAnswer, VolumesQuestion,
+};
+pub use volume_client::{
+    Changed, fetch_operation, fetch_pools, fetch_volume, fetch_volumes, patch_volume, put_volume,
+    remove_volume, reopen_volume, wait_for,
 };

@@ -1,16 +1,11 @@
 //! What a tenant's clients may take: connections, memory, and how long they may sit on it.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use paternoster_nbd::client::{
-    ClientOptions, Handshake, HandshakeError, Progress, Replies, Target,
-};
 use paternoster_nbd::proto::rep;
 
-use crate::support::{Client, PATIENCE, Rig, header, receive, rest, simple_reply};
+use crate::support::{Client, PATIENCE, Rig, header, refusal, rest, simple_reply};
 
 const MIB: u32 = 1 << 20;
 
@@ -26,24 +21,6 @@ fn rig(bounds: &str) -> Rig {
          [exports.a2]\ndisk = \"d\"\nsize = \"32M\"\noffset = \"32M\"\ngroup = \"/a\"\n\
          [exports.b]\ndisk = \"d\"\nsize = \"32M\"\noffset = \"64M\"\n"
     ))
-}
-
-/// The reply that refuses a client who asks to enter the export.
-fn refusal(mut stream: UnixStream, export: &str) -> (u32, String) {
-    let target = Target::Go(export.to_owned());
-    let options = ClientOptions { target, replies: Replies::Simple };
-    let mut handshake = Handshake::new(options);
-    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-    loop {
-        match handshake.receive(&mut input, &mut output) {
-            Ok(Progress::NeedMore) => {
-                stream.write_all(&output.split()).expect("the server takes it");
-                receive(&mut stream, &mut input);
-            }
-            Err(HandshakeError::Refused { reply, message, .. }) => return (reply, message),
-            other => panic!("{other:?}"),
-        }
-    }
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use paternoster_nbd::client::{
-    Answer, ClientOptions, Handshake, Progress, Replies, Reply, Target, Transmission,
+    Answer, ClientOptions, Handshake, HandshakeError, Progress, Replies, Reply, Target,
+    Transmission,
 };
 use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
 use paternoster_server::config::Config;
@@ -234,6 +235,24 @@ pub(crate) fn receive(stream: &mut UnixStream, input: &mut BytesMut) {
     };
     assert!(received > 0, "the server has closed the connection");
     input.extend_from_slice(&chunk[..received]);
+}
+
+/// The reply that refuses a client who asks to enter the export.
+pub(crate) fn refusal(mut stream: UnixStream, export: &str) -> (u32, String) {
+    let target = Target::Go(export.to_owned());
+    let options = ClientOptions { target, replies: Replies::Simple };
+    let mut handshake = Handshake::new(options);
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    loop {
+        match handshake.receive(&mut input, &mut output) {
+            Ok(Progress::NeedMore) => {
+                stream.write_all(&output.split()).expect("the server takes it");
+                receive(&mut stream, &mut input);
+            }
+            Err(HandshakeError::Refused { reply, message, .. }) => return (reply, message),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// What comes until the server closes, however it does.

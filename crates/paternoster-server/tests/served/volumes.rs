@@ -6,8 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
+use bytes::Bytes;
 use paternoster_nbd::{Command, NbdError};
 use paternoster_server::ControlHandle;
 use paternoster_server::ctl::{
@@ -15,7 +14,7 @@ use paternoster_server::ctl::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Rig, receive, rest};
+use crate::support::{PATIENCE, Rig, refusal, rest};
 
 const POOL: &str = r#"
 [pools.fast]
@@ -78,21 +77,7 @@ impl Rig {
 
     /// Why a client may not enter that export.
     fn refusal(&self, export: &str) -> String {
-        let mut stream = self.connect();
-        let target = Target::Go(export.to_owned());
-        let mut handshake = Handshake::new(ClientOptions { target, replies: Replies::Simple });
-        let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-        loop {
-            use std::io::Write as _;
-            match handshake.receive(&mut input, &mut output) {
-                Ok(Progress::NeedMore) => {
-                    stream.write_all(&output.split()).expect("the server takes it");
-                    receive(&mut stream, &mut input);
-                }
-                Ok(other) => panic!("{other:?}"),
-                Err(error) => return error.to_string(),
-            }
-        }
+        refusal(self.connect(), export).1
     }
 
     fn image(&self, name: &str) -> std::path::PathBuf {

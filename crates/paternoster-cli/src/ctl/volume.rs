@@ -1,0 +1,382 @@
+//! `ctl volume`, `ctl pool` and `ctl operation`: volumes that are made, changed and removed while
+//! clients are served.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use paternoster_server::ctl::{
+    Changed, Data, OperationAnswer, OperationState, PoolAnswer, RemovalQuestion, VolumeAnswer,
+    VolumeStage, VolumesQuestion, fetch_operation, fetch_pools, fetch_volume, fetch_volumes,
+    patch_volume, put_volume, remove_volume, reopen_volume, wait_for,
+};
+use serde_json::{Map, Value, json};
+
+use super::columns::Columns;
+use super::settings::{number_or_text, split};
+use super::units::{Bytes, or_none};
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum AskPools {
+    /// List the pools: what is used of each, and free
+    List {
+        /// Print the JSON of GET /v1/pools
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Ask {
+    /// Make a volume in a pool, with an export of its name; the same again does nothing
+    ///
+    /// It is gone when the server ends; its image stays.
+    Create {
+        /// Name of the volume: letters, digits and ._-
+        name: String,
+
+        /// The pool
+        #[arg(long, value_name = "NAME")]
+        pool: String,
+
+        /// Its size, such as 10G; that of its source unless named
+        #[arg(long)]
+        size: Option<String>,
+
+        /// A copy of this read-only volume, or of an image below the pool's path
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "allocated"])]
+        template: Option<String>,
+
+        /// Copy the template if the file system cannot share its blocks
+        #[arg(long, requires = "template")]
+        copy: bool,
+
+        /// Take this image, relative to the pool's path, as it is
+        #[arg(long, value_name = "PATH", conflicts_with = "allocated")]
+        path: Option<String>,
+
+        /// Have the file system set all blocks of the image aside
+        #[arg(long)]
+        allocated: bool,
+
+        /// Further keys, such as weight=200, group=/gold, limits.riops=1000 or `read_only=true`
+        #[arg(value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
+    /// List volumes, those that the file declares too
+    List {
+        /// Those of this pool
+        #[arg(long, value_name = "NAME")]
+        pool: Option<String>,
+
+        /// Those of this group and of groups below it
+        #[arg(long, value_name = "PATH")]
+        group: Option<String>,
+
+        /// Print JSON, an object a page
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Show what is known of a volume, a line each
+    Show {
+        /// Name of the volume
+        name: String,
+
+        /// Print the JSON of GET /v1/volumes/NAME
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Change a volume
+    ///
+    /// size grows, and weight, limits and description change, while clients are connected; group,
+    /// ioprio, `read_only` and a smaller size only while none is.
+    Set {
+        /// Name of the volume
+        name: String,
+
+        /// What to set, such as weight=300 or limits.wbps=10M; NAME= with nothing behind it has the
+        /// default again
+        #[arg(value_name = "NAME=VALUE", required = true)]
+        settings: Vec<String>,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
+    /// Give a volume another size; it becomes smaller only while no client is connected
+    ///
+    /// Clients that are connected keep the size that they were told: QEMU takes `block_resize`, the
+    /// kernel's client a reconnect.
+    Resize {
+        /// Name of the volume
+        name: String,
+
+        /// The size, such as 20G
+        size: String,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
+    /// Remove a volume: no client enters any more, and those that are connected have time to leave
+    Remove {
+        /// Name of the volume
+        name: String,
+
+        /// For how long clients are served yet
+        #[arg(long, value_name = "TIME", default_value = "30s")]
+        drain: String,
+
+        /// Remove the image too, if it was made with the volume
+        #[arg(long)]
+        delete_data: bool,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
+    /// Open a volume's image again, while no client is connected: after a failed sync, or when an
+    /// image is back
+    Reopen {
+        /// Name of the volume
+        name: String,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+}
+
+/// How a change is answered.
+#[derive(Debug, clap::Args)]
+pub(super) struct Answer {
+    /// Print the JSON of the answer
+    #[arg(long)]
+    json: bool,
+
+    /// Do not wait for a change that takes longer than two seconds: print its number, for `ctl
+    /// operation`
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Asks, and returns what is to be printed.
+pub(super) fn ask(socket: &Path, ask: &Ask) -> Result<String> {
+    match ask {
+        Ask::Create { name, settings, answer, .. } => {
+            let mut body = keys(settings)?;
+            body.extend(new(ask));
+            changed(socket, put_volume(socket, name, &body.into())?, answer)
+        }
+        Ask::List { pool, group, json } => list(socket, pool.as_deref(), group.as_deref(), *json),
+        Ask::Show { name, json } => {
+            let (text, volume) = fetch_volume(socket, name)?;
+            Ok(if *json { text } else { show(&volume) })
+        }
+        Ask::Set { name, settings, answer } => {
+            let patch = keys(settings)?;
+            changed(socket, patch_volume(socket, name, &patch.into())?, answer)
+        }
+        Ask::Resize { name, size, answer } => {
+            let patch = json!({"size": number_or_text(size)});
+            changed(socket, patch_volume(socket, name, &patch)?, answer)
+        }
+        Ask::Remove { name, drain, delete_data, answer } => {
+            let data = if *delete_data { Data::Delete } else { Data::Keep };
+            let question = RemovalQuestion { drain: Some(drain.clone()), data, wait: None };
+            changed(socket, remove_volume(socket, name, &question)?, answer)
+        }
+        Ask::Reopen { name, answer } => changed(socket, reopen_volume(socket, name)?, answer),
+    }
+}
+
+/// The keys of a volume that is to be made, but for those of `NAME=VALUE` arguments.
+fn new(ask: &Ask) -> Map<String, Value> {
+    let Ask::Create { pool, size, template, copy, path, allocated, .. } = ask else {
+        return Map::new();
+    };
+    let source = match (template, path) {
+        (Some(template), _) => Some(json!({ "template": template })),
+        (None, Some(path)) => Some(json!({ "path": path })),
+        (None, None) => allocated.then(|| json!({"new": "allocated"})),
+    };
+    let keys = [
+        ("pool", Some(pool.clone().into())),
+        ("size", size.as_deref().map(number_or_text)),
+        ("source", source),
+        ("copy", copy.then(|| true.into())),
+    ];
+    let keys = keys.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    keys.collect()
+}
+
+/// What `NAME=VALUE` arguments say; a name with a dot is a key of an object, and nothing is null.
+fn keys(settings: &[String]) -> Result<Map<String, Value>> {
+    let mut keys = Map::new();
+    for setting in settings {
+        let (name, text) = split(setting, "weight=200 or limits.riops=1000")?;
+        let value = match text {
+            "" => Value::Null,
+            "true" => true.into(),
+            "false" => false.into(),
+            text => number_or_text(text),
+        };
+        match name.split_once('.') {
+            None => _ = keys.insert(name.to_owned(), value),
+            Some((object, key)) => {
+                let inner = keys.entry(object).or_insert_with(|| json!({}));
+                let Value::Object(inner) = inner else {
+                    bail!("{setting:?}: {object} is set beside it; one of both is allowed");
+                };
+                inner.insert(key.to_owned(), value);
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// What has become of a change.
+fn changed(socket: &Path, changed: Changed, answer: &Answer) -> Result<String> {
+    let operation = match changed {
+        Changed::Done(json) if answer.json => return Ok(json),
+        Changed::Done(json) => {
+            let volume: VolumeAnswer = serde_json::from_str(&json)?;
+            // Of one that is gone nothing is shown.
+            return Ok(if volume.name.is_empty() { String::new() } else { show(&volume) });
+        }
+        Changed::GoesOn(operation) if answer.no_wait => operation,
+        Changed::GoesOn(operation) => wait_for(socket, operation)?,
+    };
+    shown_operation(&operation, answer.json)
+}
+
+/// Shows how far an operation is.
+pub(super) fn operation(socket: &Path, id: u64, json: bool) -> Result<String> {
+    shown_operation(&fetch_operation(socket, id)?.1, json)
+}
+
+fn shown_operation(operation: &OperationAnswer, json: bool) -> Result<String> {
+    if json {
+        return Ok(serde_json::to_string_pretty(operation)? + "\n");
+    }
+    let OperationAnswer { id, kind, volume, state, problem, .. } = operation;
+    let problem = problem.as_ref().and_then(|problem| problem["detail"].as_str());
+    if let Some(problem) = problem {
+        bail!("operation {id}, {kind} of {volume:?}: {problem}");
+    }
+    let state = match state {
+        OperationState::Running => "running",
+        OperationState::Done => "done",
+        OperationState::Failed => "failed",
+    };
+    Ok(format!("operation {id}, {kind} of {volume:?}: {state}\n"))
+}
+
+/// All volumes that are asked for, a line each.
+fn list(socket: &Path, pool: Option<&str>, group: Option<&str>, json: bool) -> Result<String> {
+    let mut question = VolumesQuestion {
+        pool: pool.map(str::to_owned),
+        group: group.map(str::to_owned),
+        limit: Some(1000),
+        after: None,
+    };
+    let (mut text, mut volumes) = (String::new(), Vec::new());
+    loop {
+        let (page, answer) = fetch_volumes(socket, &question)?;
+        text += &page;
+        volumes.extend(answer.volumes);
+        question.after = answer.next;
+        if question.after.is_none() {
+            return Ok(if json { text } else { table(&volumes) });
+        }
+    }
+}
+
+fn table(volumes: &[VolumeAnswer]) -> String {
+    let mut columns = Columns::of(volumes);
+    columns.words("VOLUME", |volume| volume.name.clone());
+    columns.words("POOL", |volume| volume.pool.clone());
+    columns.numbers("SIZE", |volume| Bytes(volume.size));
+    columns.words("GROUP", |volume| volume.group.clone());
+    columns.numbers("WEIGHT", |volume| or_none(volume.weight));
+    columns.numbers("CLIENTS", |volume| volume.clients);
+    columns.words("STATE", |volume| stage(volume.state));
+    columns.words("", |volume| if volume.of_file { "of the file" } else { "" });
+    columns.show(|volume| volume.why.is_some())
+}
+
+fn stage(stage: VolumeStage) -> &'static str {
+    match stage {
+        VolumeStage::Creating => "creating",
+        VolumeStage::Ready => "ready",
+        VolumeStage::Poisoned => "poisoned",
+        VolumeStage::Draining => "draining",
+        VolumeStage::Missing => "missing",
+    }
+}
+
+/// One volume, as `ctl volume set` takes what may change.
+fn show(volume: &VolumeAnswer) -> String {
+    let value = serde_json::to_value(volume).expect("string keys");
+    let mut text = String::new();
+    let mut line = |name: &str, value: &Value| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let _ = writeln!(text, "{name}={value}");
+    };
+    for (name, value) in value.as_object().into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("version", _) => {}
+            ("limits", Value::Object(limits)) => {
+                limits.iter().for_each(|(key, value)| line(&format!("limits.{key}"), value));
+            }
+            ("uris", Value::Array(uris)) => uris.iter().for_each(|uri| line("uri", uri)),
+            (name, value) => line(name, value),
+        }
+    }
+    text
+}
+
+/// All pools, a line each.
+pub(super) fn pools(socket: &Path, ask: &AskPools) -> Result<String> {
+    let AskPools::List { json } = ask;
+    let (text, answer) = fetch_pools(socket)?;
+    if *json {
+        return Ok(text);
+    }
+    let mut columns = Columns::of(&answer.pools);
+    columns.words("POOL", |pool| pool.name.clone());
+    columns.numbers("VOLUMES", |pool| format!("{} of {}", pool.volumes, pool.volumes_max));
+    columns.numbers("USED", |pool| Bytes(pool.used));
+    columns.numbers("CAPACITY", |pool| or_none(pool.capacity.map(Bytes)));
+    columns.numbers("FREE", |pool| or_none(pool.free.map(Bytes)));
+    columns.words("DEVICES", devices);
+    columns.words("PATH", |pool| or_none(pool.path.as_ref().map(|path| path.display())));
+    Ok(columns.show(|_| false))
+}
+
+fn devices(pool: &PoolAnswer) -> String {
+    let devices: Vec<_> = pool.devices.iter().map(String::as_str).collect();
+    if devices.is_empty() { "unknown".to_owned() } else { devices.join(",") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_keys_of_a_body() {
+        let settings = ["weight=200", "limits.riops=5", "limits.wbps=1M", "read_only=true", "x="];
+        let settings = settings.map(str::to_owned);
+        let expected = json!({
+            "weight": 200, "limits": {"riops": 5, "wbps": "1M"}, "read_only": true, "x": null,
+        });
+        assert_eq!(Value::Object(keys(&settings).expect("right")), expected);
+        assert!(keys(&["weight".to_owned()]).is_err());
+        assert!(keys(&["limits=5".to_owned(), "limits.riops=5".to_owned()]).is_err());
+    }
+}

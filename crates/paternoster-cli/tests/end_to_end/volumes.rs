@@ -1,0 +1,196 @@
+//! Volumes that come and go, with `ctl`, curl and other people's clients.
+
+use std::fs;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::settings::ctl;
+use crate::support::{Served, eventually, fio_verify, run, temp_dir};
+
+const POOL: &str = r#"
+unix = "nbd.sock"
+ctl = "ctl.sock"
+[pools.fast]
+path = "images"
+"#;
+
+/// A server with an empty pool.
+fn serve() -> Served {
+    let dir = temp_dir();
+    fs::create_dir(dir.path().join("images")).expect("a directory");
+    fs::write(dir.path().join("c.toml"), POOL).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 0);
+    eventually("it answers", || ctl(&served, &["pool", "list"]).is_ok());
+    served
+}
+
+/// The value of a line `NAME=VALUE`.
+fn value<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// What curl is answered: the status, and the body.
+fn curl(served: &Served, method: &str, resource: &str, more: &[&str]) -> (u16, Value) {
+    let url = format!("http://x{resource}");
+    let mut args =
+        vec!["-sS", "--unix-socket", "ctl.sock", "-X", method, &url, "-w", "\n%{http_code}"];
+    args.extend(more);
+    let said = run("curl", "curl", &args, served.dir.path());
+    let (body, status) = said.rsplit_once('\n').expect("a status");
+    (status.parse().expect("a number"), serde_json::from_str(body).unwrap_or_default())
+}
+
+#[test]
+fn volume_by_ctl_is_there_for_nbdinfo_and_qemu_io_and_grows() {
+    let served = serve();
+    let pools = ctl(&served, &["pool", "list"]).expect("it answers");
+    assert!(pools.contains("fast  0 of 10000"), "{pools}");
+    let create = ["volume", "create", "vm1", "--pool", "fast", "--size", "64M", "weight=200"];
+    let made = ctl(&served, &create).expect("it is made");
+    assert_eq!(value(&made, "weight"), Some("200"), "{made}");
+    assert_eq!(ctl(&served, &create), Ok(made.clone()), "the same again is the same");
+    let uri = value(&made, "uri").expect("a URI").to_owned();
+    let dir = served.dir.path();
+    let size = || run("libnbd-bin", "nbdinfo", &["--size", &uri], dir);
+    assert_eq!(size(), "67108864\n");
+    let io = |command: &str| run("qemu-utils", "qemu-io", &["-f", "raw", "-c", command, &uri], dir);
+    io("write -P 7 60M 1M");
+    let resized = ctl(&served, &["volume", "resize", "vm1", "96M"]).expect("it grows");
+    assert_eq!(value(&resized, "size"), Some("100663296"), "{resized}");
+    assert_eq!(size(), "100663296\n");
+    io("read -P 7 60M 1M");
+    io("write -P 9 95M 1M");
+    let set = ["volume", "set", "vm1", "weight=", "limits.riops=5000", "description=of the shop"];
+    let changed = ctl(&served, &set).expect("it changes");
+    assert_eq!(value(&changed, "weight"), Some("100"), "{changed}");
+    assert_eq!(value(&changed, "limits.riops"), Some("5000"), "{changed}");
+    assert!(run("libnbd-bin", "nbdinfo", &[&uri], dir).contains("of the shop"));
+    let list = ctl(&served, &["volume", "list"]).expect("it answers");
+    assert!(list.contains("vm1     fast  96 MiB  /vm1      100        0  ready"), "{list}");
+    // A copy of it, once nobody writes to it.
+    ctl(&served, &["volume", "set", "vm1", "read_only=true"]).expect("nobody uses it");
+    let copy = ["volume", "create", "vm2", "--pool", "fast", "--template", "vm1", "--copy"];
+    let copied = ctl(&served, &copy).expect("it is copied");
+    let copied = value(&copied, "uri").expect("a URI");
+    run("qemu-utils", "qemu-io", &["-f", "raw", "-c", "read -P 9 95M 1M", copied], dir);
+    for (name, more) in [("vm1", &["--delete-data"][..]), ("vm2", &[])] {
+        let remove = [&["volume", "remove", name, "--drain", "5s"], more].concat();
+        assert_eq!(ctl(&served, &remove), Ok(String::new()));
+    }
+    let images = fs::read_dir(dir.join("images")).expect("the directory");
+    let images: Vec<_> = images.map(|image| image.expect("a file").file_name()).collect();
+    assert_eq!(images, ["vm2.img"]);
+    let refused = ctl(&served, &["volume", "show", "vm1"]).expect_err("it is gone");
+    assert!(refused.contains("there is no volume \"vm1\""), "{refused}");
+    served.end();
+}
+
+#[test]
+fn http_answers_with_resources_problems_and_operations() {
+    let served = serve();
+    let body = ["-d", r#"{"pool": "fast", "size": "1M", "group": "/gold/a"}"#];
+    let (status, made) = curl(&served, "PUT", "/v1/volumes/vm1", &body);
+    assert_eq!((status, &made["state"], &made["group"]), (201, &json!("ready"), &json!("/gold/a")));
+    assert_eq!(curl(&served, "PUT", "/v1/volumes/vm1", &body).0, 200);
+    let only_new = [&body[..], &["-H", "If-None-Match: *"]].concat();
+    assert_eq!(curl(&served, "PUT", "/v1/volumes/vm1", &only_new).0, 412);
+    for (method, resource, data, status, kind) in [
+        ("PUT", "/v1/volumes/a%2Fb", "{}", 422, "/problems/bad-name"),
+        (
+            "PUT",
+            "/v1/volumes/b",
+            r#"{"pool": "fsat", "size": "1M"}"#,
+            404,
+            "/problems/no-such-pool",
+        ),
+        (
+            "PUT",
+            "/v1/volumes/b",
+            r#"{"pool": "fast", "size": 1, "x": 2}"#,
+            422,
+            "/problems/bad-value",
+        ),
+        ("PUT", "/v1/volumes/b", "no JSON", 400, "about:blank"),
+        ("PATCH", "/v1/volumes/none", "{}", 404, "/problems/no-such-volume"),
+        ("GET", "/v1/volumes?limit=0", "", 422, "/problems/bad-value"),
+        ("GET", "/v1/volumes?limits=1", "", 400, "about:blank"),
+        ("DELETE", "/v1/volumes/vm1?drain=1", "", 422, "/problems/bad-value"),
+        ("DELETE", "/v1/volumes/vm1?wait=1h", "", 400, "about:blank"),
+        ("GET", "/v1/operations/999", "", 404, "/problems/no-such-operation"),
+        ("GET", "/v1/nothing", "", 404, "about:blank"),
+        ("POST", "/v1/volumes/vm1", "", 405, "about:blank"),
+    ] {
+        let (found, problem) = curl(&served, method, resource, &["-d", data]);
+        assert_eq!((found, &problem["type"]), (status, &json!(kind)), "{method} {resource}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["error"], problem["detail"]);
+    }
+    // A client that stays has the removal take as long as it may.
+    let uri = made["uris"][0].as_str().expect("a URI").to_owned();
+    let dir = served.dir.path().to_owned();
+    let client = thread::spawn(move || {
+        run("qemu-utils", "qemu-io", &["-f", "raw", "-c", "sleep 2500", &uri], &dir)
+    });
+    let clients = || curl(&served, "GET", "/v1/volumes/vm1", &[]).1["clients"].clone();
+    eventually("it is connected", || clients() == json!(1));
+    let (status, operation) =
+        curl(&served, "DELETE", "/v1/volumes/vm1?drain=1m&data=delete&wait=0s", &[]);
+    assert_eq!((status, &operation["state"]), (202, &json!("running")), "{operation}");
+    let resource = format!("/v1/operations/{}", operation["id"]);
+    let state = || curl(&served, "GET", &resource, &[]).1["state"].clone();
+    assert_eq!(state(), json!("running"));
+    assert_eq!(curl(&served, "GET", "/v1/volumes/vm1", &[]).1["state"], json!("draining"));
+    client.join().expect("it was served to its end");
+    eventually("it has gone", || state() == json!("done"));
+    assert_eq!(curl(&served, "GET", "/v1/volumes/vm1", &[]).0, 404);
+    // What was made by request is not the file's.
+    ctl(&served, &["volume", "create", "vm2", "--pool", "fast", "--size", "1M"]).expect("made");
+    fs::write(served.path("c.toml"), format!("{POOL}[volumes.vm2]\npool = \"fast\"\n"))
+        .expect("a file");
+    let refused = ctl(&served, &["reload"]).expect_err("the name is taken");
+    assert!(refused.contains("volume \"vm2\": a volume of that name was made by request"));
+    served.end();
+}
+
+/// Sixteen VMs: four work, and read back all that they have written, while the others come and go.
+#[test]
+fn volumes_of_others_come_and_go_while_fio_verifies() {
+    let served = serve();
+    let create = |name: &str| {
+        let create = ["volume", "create", name, "--pool", "fast", "--size", "64M"];
+        let made = ctl(&served, &create).expect("it is made");
+        value(&made, "uri").expect("a URI").to_owned()
+    };
+    let dir = served.dir.path();
+    let verified: Vec<_> = (0..4).map(|vm| create(&format!("work{vm}"))).collect();
+    thread::scope(|scope| {
+        let work = verified.iter().map(|uri| {
+            scope.spawn(move || fio_verify(uri, &["--size=16M", "--bs=16k", "--fsync=64"], dir))
+        });
+        let work: Vec<_> = work.collect();
+        let mut rounds = 0;
+        while !work.iter().all(thread::ScopedJoinHandle::is_finished) || rounds == 0 {
+            rounds += 1;
+            let names: Vec<_> = (0..12).map(|vm| format!("vm{vm}")).collect();
+            let uris: Vec<_> = names.iter().map(|name| create(name)).collect();
+            for uri in [&uris[0], &uris[11]] {
+                let write = ["-f", "raw", "-c", "write -P 5 1M 64k", "-c", "read -P 5 1M 64k", uri];
+                run("qemu-utils", "qemu-io", &write, dir);
+            }
+            for (vm, name) in names.iter().enumerate() {
+                let data = if vm % 2 == 0 { "--delete-data" } else { "--drain=1s" };
+                ctl(&served, &["volume", "remove", name, data]).expect("it is gone");
+                let _ = fs::remove_file(dir.join(format!("images/{name}.img")));
+            }
+        }
+        for one in work {
+            one.join().expect("all of it is as it was written");
+        }
+    });
+    let log = served.log();
+    assert!(!log.contains("ERROR"), "{log}");
+    let list = ctl(&served, &["volume", "list"]).expect("it answers");
+    assert_eq!(list.lines().count(), 5, "{list}");
+    served.end();
+}

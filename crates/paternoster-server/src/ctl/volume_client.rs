@@ -1,0 +1,107 @@
+//! The client of `/v1/volumes`, `/v1/pools` and `/v1/operations`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::{Method, StatusCode};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::client::{CtlError, ask, ask_any, parse};
+use super::operations::{OperationAnswer, OperationState};
+use super::volume::{PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion};
+use super::volumes_http::{POOLS, VOLUMES};
+use crate::uri::encode;
+
+/// How often an operation is asked about.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A change of a volume, as it was answered.
+#[derive(Clone, Debug)]
+pub enum Changed {
+    /// It is done: the JSON of the answer.
+    Done(String),
+    /// It goes on, with or without whoever asked.
+    GoesOn(OperationAnswer),
+}
+
+/// Asks the server on this control socket for its pools.
+pub fn fetch_pools(path: &Path) -> Result<(String, PoolsAnswer), CtlError> {
+    ask(path, Method::GET, POOLS, Bytes::new(), |answer: &PoolsAnswer| answer.version)
+}
+
+/// Asks for volumes, a page of them.
+pub fn fetch_volumes(
+    path: &Path,
+    question: &VolumesQuestion,
+) -> Result<(String, VolumesAnswer), CtlError> {
+    let resource = with_query(VOLUMES, question);
+    ask(path, Method::GET, &resource, Bytes::new(), |answer: &VolumesAnswer| answer.version)
+}
+
+/// Asks for one volume.
+pub fn fetch_volume(path: &Path, name: &str) -> Result<(String, VolumeAnswer), CtlError> {
+    let version = |answer: &VolumeAnswer| answer.version;
+    ask(path, Method::GET, &volume(name), Bytes::new(), version)
+}
+
+/// Has a volume be made as the body says, or be as it says.
+pub fn put_volume(path: &Path, name: &str, body: &Value) -> Result<Changed, CtlError> {
+    change(path, Method::PUT, &volume(name), body)
+}
+
+/// Has a volume be changed by a merge patch.
+pub fn patch_volume(path: &Path, name: &str, keys: &Value) -> Result<Changed, CtlError> {
+    change(path, Method::PATCH, &volume(name), keys)
+}
+
+/// Has a volume be removed.
+pub fn remove_volume(
+    path: &Path,
+    name: &str,
+    question: &RemovalQuestion,
+) -> Result<Changed, CtlError> {
+    let resource = with_query(&volume(name), question);
+    change(path, Method::DELETE, &resource, &Value::Null)
+}
+
+/// Has a volume be opened again.
+pub fn reopen_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
+    change(path, Method::POST, &format!("{}/reopen", volume(name)), &Value::Null)
+}
+
+/// Asks how far an operation is.
+pub fn fetch_operation(path: &Path, id: u64) -> Result<(String, OperationAnswer), CtlError> {
+    let version = |answer: &OperationAnswer| answer.version;
+    ask(path, Method::GET, &format!("/v1/operations/{id}"), Bytes::new(), version)
+}
+
+/// Waits until an operation has ended.
+pub fn wait_for(path: &Path, mut operation: OperationAnswer) -> Result<OperationAnswer, CtlError> {
+    while operation.state == OperationState::Running {
+        std::thread::sleep(LOOK);
+        operation = fetch_operation(path, operation.id)?.1;
+    }
+    Ok(operation)
+}
+
+fn change(path: &Path, method: Method, resource: &str, body: &Value) -> Result<Changed, CtlError> {
+    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let (status, json) = ask_any(path, method, resource, body)?;
+    if status == StatusCode::ACCEPTED {
+        let version = |answer: &OperationAnswer| answer.version;
+        return parse(path, &json, version).map(Changed::GoesOn);
+    }
+    Ok(Changed::Done(json))
+}
+
+/// The resource of a volume.
+fn volume(name: &str) -> String {
+    format!("{VOLUMES}/{}", encode(name.as_bytes(), b""))
+}
+
+fn with_query(resource: &str, question: &impl Serialize) -> String {
+    let query = serde_urlencoded::to_string(question).expect("texts and numbers");
+    if query.is_empty() { resource.to_owned() } else { format!("{resource}?{query}") }
+}
