@@ -30,6 +30,8 @@ pub(crate) enum Bench {
     Thinkers(Program),
     /// Reads that the laboratory simulates in a second of a core
     Speed(Program),
+    /// How soon a new volume can be read, and what is left of those that are gone
+    Volumes(Program),
 }
 
 /// What to do with what is measured of attacks.
@@ -90,6 +92,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Depth(args) => program("depth", &args.options),
         Bench::Thinkers(args) => program("thinkers", &args.options),
         Bench::Speed(args) => program("speed", &args.options),
+        Bench::Volumes(args) => program("volumes", &args.options),
     }
 }
 

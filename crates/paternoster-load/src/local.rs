@@ -37,6 +37,11 @@ impl LocalServer {
         Load::connect(&socket_in(&self.folder), tenants, seed)
     }
 
+    /// Where clients connect.
+    pub fn socket(&self) -> PathBuf {
+        socket_in(&self.folder)
+    }
+
     /// What asks the server, and changes it.
     pub fn control(&self) -> ControlHandle {
         self.server.control()

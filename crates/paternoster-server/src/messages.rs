@@ -46,9 +46,8 @@ pub(crate) enum Message {
     EndRecording,
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
-    AddVolume(NewVolume, mpsc::Sender<Result<(VolumeId, VolumePlace), NoVolume>>),
+    AddVolume(NewVolume, mpsc::Sender<Result<Arc<Export>, NoVolume>>),
     GrowVolume(VolumeId, u64, mpsc::Sender<Result<(), GrowError>>),
-    AddExport(NewExport, mpsc::Sender<Arc<Export>>),
     VolumeStates(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
     RemoveVolume(Removal, mpsc::Sender<Removed>),
     Shutdown(AtStop),
@@ -99,11 +98,14 @@ impl NewTenant {
     }
 }
 
-/// A volume that is to be served.
+/// A volume that is to be served, with the export that is all of it.
 #[derive(Debug)]
 pub(crate) struct NewVolume {
     pub(crate) name: String,
     pub(crate) backend: Box<dyn Backend>,
+    pub(crate) io_prio: IoPrio,
+    /// Its group, and before it those above, the topmost first.
+    pub(crate) lineage: Vec<NewTenant>,
 }
 
 /// An export that is to be served.
@@ -225,7 +227,7 @@ impl OwnerHandle {
     pub(crate) fn add_volume(
         &self,
         new: NewVolume,
-    ) -> mpsc::Receiver<Result<(VolumeId, VolumePlace), NoVolume>> {
+    ) -> mpsc::Receiver<Result<Arc<Export>, NoVolume>> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::AddVolume(new, sender));
         receiver
@@ -240,13 +242,6 @@ impl OwnerHandle {
     ) -> mpsc::Receiver<Result<(), GrowError>> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::GrowVolume(volume, size, sender));
-        receiver
-    }
-
-    /// Has the owner serve another export. Nothing comes where the owner has stopped.
-    pub(crate) fn add_export(&self, new: NewExport) -> mpsc::Receiver<Arc<Export>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::AddExport(new, sender));
         receiver
     }
 

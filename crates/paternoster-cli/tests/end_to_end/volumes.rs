@@ -194,3 +194,86 @@ fn volumes_of_others_come_and_go_while_fio_verifies() {
     assert_eq!(list.lines().count(), 5, "{list}");
     served.end();
 }
+
+/// Says which of the documents of `documents.json`, each behind the name of its schema, are not as
+/// the document of `openapi.json` says; and that one itself, by how it refers to its parts.
+const VALIDATE: &str = "
+import json, jsonschema
+openapi = json.load(open('openapi.json'))
+for of, schema in openapi['components']['schemas'].items():
+    jsonschema.Draft202012Validator.check_schema(schema)
+resolver = jsonschema.RefResolver('', openapi)
+def references(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == '$ref':
+                resolver.resolve(inner)
+            references(inner)
+    if isinstance(value, list):
+        for inner in value:
+            references(inner)
+references(openapi)
+for name, document in json.load(open('documents.json')):
+    schema = openapi['components']['schemas'][name]
+    errors = jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(document)
+    print(name, [error.message for error in errors])
+";
+
+#[test]
+fn openapi_says_what_is_asked_and_answered() {
+    let served = serve();
+    let (status, openapi) = curl(&served, "GET", "/v1/openapi.json", &[]);
+    assert_eq!((status, &openapi["openapi"]), (200, &json!("3.1.0")));
+    let limits = json!({"riops": 1000, "wbps": "1M", "latency_target": "2ms"});
+    let new = json!({
+        "pool": "fast", "size": "1M", "weight": 200, "source": {"new": "sparse"}, "copy": false,
+        "durable": false, "limits": limits, "ioprio": "idle", "read_only": false,
+        "description": "x",
+    });
+    let patch = json!({"size": "2M", "weight": null, "limits": {"riops": "max"}});
+    let name = "/v1/volumes/vm1";
+    let (_, made) = curl(&served, "PUT", name, &["-d", &new.to_string()]);
+    let (status, changed) = curl(&served, "PATCH", name, &["-d", &patch.to_string()]);
+    assert_eq!(status, 200, "{changed}");
+    let (_, problem) = curl(&served, "PUT", name, &["-d", r#"{"pool": "fsat"}"#]);
+    let (_, volumes) = curl(&served, "GET", "/v1/volumes?limit=1", &[]);
+    let (_, pools) = curl(&served, "GET", "/v1/pools", &[]);
+    let (_, operation) = curl(&served, "GET", "/v1/operations/1", &[]);
+    let (_, removed) = curl(&served, "DELETE", &format!("{name}?data=delete"), &[]);
+    let documents = json!([
+        ["NewVolume", new],
+        ["VolumePatch", patch],
+        ["Volume", made],
+        ["Volume", changed],
+        ["Problem", problem],
+        ["Volumes", volumes],
+        ["Pools", pools],
+        ["Operation", operation],
+        ["Removed", removed],
+        // Wrong ones, for a validator that allows all to be seen.
+        ["NewVolume", {"size": "1M"}],
+        ["NewVolume", {"pool": "fast", "limits": {"riopz": 1}}],
+        ["Volume", {}],
+    ]);
+    fs::write(served.path("openapi.json"), openapi.to_string()).expect("a file");
+    fs::write(served.path("documents.json"), documents.to_string()).expect("a file");
+    let validate = ["-W", "ignore", "-c", VALIDATE];
+    let said = run("python3-jsonschema", "python3", &validate, served.dir.path());
+    let said: Vec<_> = said.lines().collect();
+    assert_eq!(said.len(), 12, "{said:#?}");
+    assert!(said[..9].iter().all(|line| line.ends_with(" []")), "{said:#?}");
+    assert!(said[9..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
+    // Each method that it names is taken, and no other.
+    for (template, item) in openapi["paths"].as_object().expect("an object") {
+        let resource = template.replace("{name}", "none").replace("{id}", "7");
+        for method in ["GET", "PUT", "PATCH", "DELETE", "POST"] {
+            let is_told = item.get(method.to_lowercase()).is_some();
+            if is_told && resource == "/v1/trace" {
+                continue; // It goes on.
+            }
+            let (status, _) = curl(&served, method, &resource, &["-d", "{}"]);
+            assert_eq!(status != 405, is_told, "{method} {resource}: {status}");
+        }
+    }
+    served.end();
+}

@@ -2,7 +2,11 @@
 //!
 //! Each step is undone by what it has left being dropped, as long as the next one fails.
 
-use paternoster_disk::{Backend as _, FileBackend, FileOptions, VolumeId};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use paternoster_disk::{Backend as _, FileBackend, FileOptions, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::image::{Plan, check_free, image_error};
@@ -10,7 +14,7 @@ use super::{Catalogue, Pool, Stage, State, Volume};
 use crate::config::{NewVolume, SameDevice, check_volume_name};
 use crate::ctl::{Put, VolumeError};
 use crate::export_table::{Entry, Told};
-use crate::messages::{NewExport, NewVolume as NewOwnersVolume};
+use crate::messages::NewVolume as NewOwnersVolume;
 
 /// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
 struct Reserved<'c> {
@@ -37,7 +41,7 @@ impl Catalogue {
         let known = self.state().volumes.contains_key(name);
         if !known {
             self.create(pool, &wanted)?;
-            return Ok(Put { volume: self.volume(name)?, is_new: true });
+            return Ok(Put { volume: self.new_volume(name)?, is_new: true });
         }
         let (before, size) = {
             let mut state = self.state();
@@ -73,7 +77,7 @@ impl Catalogue {
     }
 
     /// The path of a template that is a volume; none if there is no volume of that name.
-    fn template(&self, pool: &Pool, name: &str) -> Result<Option<std::path::PathBuf>, VolumeError> {
+    fn template(&self, pool: &Pool, name: &str) -> Result<Option<PathBuf>, VolumeError> {
         let state = self.state();
         let Some(volume) = state.volumes.get(name) else { return Ok(None) };
         let why = match () {
@@ -141,28 +145,20 @@ impl Catalogue {
         let backend = backend.map_err(|error| image_error(&path, &error))?;
         check_device(pool, &path)?;
         let flushes = backend.capabilities().flushes;
-        let (backend, volume) = (Box::new(backend), name.clone());
-        let added = pool.owner.add_volume(NewOwnersVolume { name: volume, backend });
-        let refused = |refused: paternoster_disk::NoVolume| VolumeError::Size {
-            size,
-            allowed: refused.to_string(),
-        };
-        let (id, place) = pool.answer(&added)?.map_err(refused)?;
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();
             state.groups.enter(&group, pool.disk, &wanted.group_keys());
             (state.groups.tenants(&group, pool.disk), state.groups.room(&group))
         };
-        let io_prio = wanted.keys.ioprio;
-        let new = NewExport { name: name.clone(), volume: id, place, offset: 0, io_prio, lineage };
-        let export = match pool.answer(&pool.owner.add_export(new)) {
-            Ok(export) => export,
-            Err(error) => {
-                self.change_groups(|groups| groups.leave(&group, pool.disk));
-                return Err(error);
-            }
-        };
+        let (backend, io_prio) = (Box::new(backend), wanted.keys.ioprio);
+        let new = NewOwnersVolume { name: name.clone(), backend, io_prio, lineage };
+        let refused = |refused: NoVolume| VolumeError::Size { size, allowed: refused.to_string() };
+        let added = pool.answer(&pool.owner.add_volume(new));
+        let export = added.and_then(|added| added.map_err(refused)).inspect_err(|_| {
+            self.change_groups(|groups| groups.leave(&group, pool.disk));
+        })?;
+        let id = export.volume;
         let told = Told {
             name,
             description: wanted.keys.description.as_deref(),
@@ -202,13 +198,18 @@ impl State {
 }
 
 /// Refuses an image that is on another device than its pool.
-fn check_device(pool: &Pool, path: &std::path::Path) -> Result<(), VolumeError> {
+fn check_device(pool: &Pool, path: &Path) -> Result<(), VolumeError> {
+    // Mostly it is on the same file system.
+    let number = |path: &Path| std::fs::metadata(path).ok().map(|seen| (seen.dev(), seen.rdev()));
+    if pool.keys.path.as_deref().and_then(number) == number(path) {
+        return Ok(());
+    }
     let on = paternoster_disk::devices_of(path);
     let is_apart = !on.is_empty() && !pool.devices.is_empty() && on.is_disjoint(&pool.devices);
     if !is_apart || pool.keys.same_device == SameDevice::Warn {
         return Ok(());
     }
-    let list = |devices: &std::collections::BTreeSet<String>| {
+    let list = |devices: &BTreeSet<String>| {
         devices.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     };
     let why = format!(

@@ -26,6 +26,14 @@ impl Catalogue {
         Ok(shown.pop().expect("there is one").1)
     }
 
+    /// Shows one that has just been made, of which its owner knows no more.
+    pub(super) fn new_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        let state = self.state();
+        let volume = state.volumes.get(name);
+        let volume = volume.ok_or_else(|| VolumeError::NoSuchVolume(name.to_owned()))?;
+        Ok(self.show(volume))
+    }
+
     /// Shows those that are asked for, in the order of their names.
     pub(crate) fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
         let limit = question.limit()?;

@@ -65,7 +65,9 @@ pub use keys::{
 };
 pub(crate) use keys::{DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, group_kind, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
-pub(crate) use new_volume::{NewVolume, check_name as check_volume_name};
+pub(crate) use new_volume::{
+    NewVolume, check_name as check_volume_name, schemas as volume_schemas,
+};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};

@@ -8,7 +8,7 @@
 //! ```
 
 use paternoster::Weight;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::error::{Place, Problem};
 use super::group::check_group_path;
@@ -19,6 +19,7 @@ use super::keys::{
 };
 use super::mistakes::Mistakes;
 use super::pool::check_volume_name;
+use super::reference::object;
 
 /// A volume that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,22 @@ pub(crate) struct NewVolume {
 /// The keys that a request has of those of a file: its source says what path does.
 fn of_file() -> impl Iterator<Item = &'static Key<ExportKeys>> {
     ExportKeys::KEYS.iter().filter(|key| key.is_of(VOLUME) && key.name != "path")
+}
+
+/// Returns the JSON Schemas of a volume that is asked for, and of a merge patch of one.
+pub(crate) fn schemas() -> [Value; 2] {
+    let of_file = of_file().map(Key::info);
+    let keys: Vec<_> = of_file.chain(NewVolumeKeys::KEYS.iter().map(Key::info)).collect();
+    let mut new = object(&keys);
+    new["required"] = json!(["pool"]);
+    let mut patch = object(&keys);
+    for property in patch["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        let description = property.as_object_mut().and_then(|one| one.remove("description"));
+        // Null has the default again.
+        *property = json!({"anyOf": [property.take(), {"type": "null"}]});
+        property["description"] = description.unwrap_or_default();
+    }
+    [new, patch]
 }
 
 /// Returns what is wrong with a name of a volume.
@@ -151,8 +168,6 @@ fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn read(body: &Value) -> NewVolume {

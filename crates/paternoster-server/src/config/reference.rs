@@ -124,7 +124,8 @@ fn tables(
     KeyInfo { name, about, default: default.to_owned(), live: false, effect }
 }
 
-fn object(keys: &[KeyInfo]) -> Value {
+/// The schema of an object with these keys.
+pub(super) fn object(keys: &[KeyInfo]) -> Value {
     let properties: Map<_, _> = keys.iter().map(property).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }

@@ -41,9 +41,7 @@ use std::sync::{Arc, mpsc};
 #[cfg(test)]
 use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, Instant};
-use paternoster_disk::{
-    Completion, Front, FrontToken, NoVolume, Outcome, Owner, VolumeId, VolumePlace,
-};
+use paternoster_disk::{Completion, Front, FrontToken, NoVolume, Outcome, Owner, VolumeId};
 
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
@@ -165,21 +163,19 @@ impl Connections {
         }
     }
 
-    /// Serves another volume, which has no exports yet.
+    /// Serves another volume and its export, in a group that comes with it unless it is here.
     fn add_volume(
         &mut self,
         owner: &mut DiskOwner,
         new: NewVolume,
-    ) -> Result<(VolumeId, VolumePlace), NoVolume> {
-        let id = owner.add_volume(new.backend)?;
-        self.label.volumes.add(id, new.name);
-        Ok((id, owner.engine().place(id)))
-    }
-
-    /// Serves another export, in a group that comes with it unless it is here.
-    fn add_export(&mut self, owner: &mut DiskOwner, new: NewExport) -> Arc<Export> {
+    ) -> Result<Arc<Export>, NoVolume> {
+        let NewVolume { name, backend, io_prio, lineage } = new;
+        let volume = owner.add_volume(backend)?;
+        self.label.volumes.add(volume, name.clone());
+        let place = owner.engine().place(volume);
+        let new = NewExport { name, volume, place, offset: 0, io_prio, lineage };
         let tenants = &mut self.tenants;
-        owner.administer(|elevator, now| tenants.add_export(elevator, now, new))
+        Ok(owner.administer(|elevator, now| tenants.add_export(elevator, now, new)))
     }
 
     /// How those of the volumes are that there still are.
@@ -275,9 +271,6 @@ impl Front<Scheduler> for Connections {
                 }
                 Message::GrowVolume(volume, size, sender) => {
                     let _ = sender.send(owner.grow_volume(volume, size));
-                }
-                Message::AddExport(new, sender) => {
-                    let _ = sender.send(self.add_export(owner, new));
                 }
                 Message::VolumeStates(volumes, sender) => {
                     let _ = sender.send(self.volume_states(owner, &volumes));

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 use super::group::{GroupAnswer, GroupChange, GroupQuestion};
 use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
-use super::server::{GROUPS, SETTINGS, TRACE};
+use super::resources::{GROUPS, SETTINGS, TRACE};
 use super::settings::{DiskChange, SettingsAnswer};
 use super::trace::TraceQuestion;
 use crate::stat::{Detail, Stat};

@@ -9,6 +9,7 @@
 //!   GET, PUT  /v1/disks/settings
 //!   GET  /v1/pools
 //!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME       volumes_http.rs
+//!   GET  /v1/openapi.json          all of these, as a document: resources.rs
 //!   GET  /v1/operations/ID         what takes longer than a client waits: operations.rs
 //!   POST /v1/reload
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
@@ -25,6 +26,7 @@ mod operations;
 mod place;
 mod problem;
 mod reload;
+mod resources;
 mod server;
 mod settings;
 mod slots;

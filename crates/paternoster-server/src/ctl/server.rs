@@ -30,15 +30,16 @@ use tokio::sync::watch;
 
 use super::answer::Status;
 use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
-use super::problem::{Problem, answered, failed, refuse};
+use super::problem::{Problem, answered, failed, json, refuse};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
+use super::resources::{self, GROUPS, METRICS, OPENAPI, RELOAD, SETTINGS, STAT, TRACE};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
     PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
 };
-use super::volumes_http::{self, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
+use super::volumes_http;
 use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
 
@@ -254,19 +255,13 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|&set| set).await;
 }
 
-const STAT: &str = "/v1/stat";
-pub(super) const GROUPS: &str = "/v1/groups/settings";
-pub(super) const SETTINGS: &str = "/v1/disks/settings";
-const RELOAD: &str = "/v1/reload";
-pub(super) const TRACE: &str = "/v1/trace";
-const METRICS: &str = "/metrics";
-
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
         .route(GROUPS, get(group).put(set_group))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
+        .route(OPENAPI, get(openapi))
         // Else a HEAD would record.
         .route(TRACE, get(trace_of).head(not_allowed))
         .with_state(Arc::clone(&server))
@@ -394,10 +389,12 @@ pub(super) fn read<T: DeserializeOwned>(
     read.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}: {allowed}")))
 }
 
+async fn openapi() -> Response {
+    json(StatusCode::OK, &resources::document())
+}
+
 async fn not_found(uri: Uri) -> Response {
-    let volumes = [POOLS, VOLUMES, VOLUME, REOPEN, OPERATION];
-    let known = [STAT, GROUPS, SETTINGS, RELOAD, TRACE, METRICS].into_iter().chain(volumes);
-    let known = known.collect::<Vec<_>>().join(", ");
+    let known = resources::paths().collect::<Vec<_>>().join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
@@ -408,17 +405,19 @@ async fn no_such_metrics(uri: Uri) -> Response {
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
-    let (some, all) = match uri.path() {
-        GROUPS | SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
-        RELOAD => ("POST is", "POST"),
-        TRACE => ("GET is", "GET"),
-        path if path.starts_with(VOLUMES) && path.ends_with("/reopen") => ("POST is", "POST"),
-        path if path.starts_with(VOLUMES) && path != VOLUMES => {
-            ("GET, PUT, PATCH and DELETE are", "GET, HEAD, PUT, PATCH, DELETE")
-        }
-        _ => ("GET is", "GET, HEAD"),
+    let taken = resources::methods(uri.path()).unwrap_or_default();
+    let some = match &taken[..] {
+        [one] => format!("{one} is"),
+        [others @ .., last] => format!("{} and {last} are", others.join(", ")),
+        [] => "nothing is".to_owned(),
     };
     let error = format!("{method} {:?}: {some} allowed", uri.path());
+    // A HEAD of a trace would record.
+    let with_head = |method: &&'static str| match *method {
+        "GET" if uri.path() != TRACE => "GET, HEAD",
+        method => method,
+    };
+    let all = taken.iter().map(with_head).collect::<Vec<_>>().join(", ");
     let refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, error);
     ([(header::ALLOW, all)], refusal).into_response()
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::client::{CtlError, ask, ask_any, parse};
 use super::operations::{OperationAnswer, OperationState};
+use super::resources::{POOLS, VOLUMES};
 use super::volume::{PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion};
-use super::volumes_http::{POOLS, VOLUMES};
 use crate::uri::encode;
 
 /// How often an operation is asked about.

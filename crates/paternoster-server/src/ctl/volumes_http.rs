@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 
 use super::operations::{Operation, Operations};
 use super::problem::{Problem, answered, json, refuse};
+use super::resources::{OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
 use super::server::{Control, read};
 use super::volume::{Put, RemovalQuestion, VolumeError, VolumesQuestion};
 use crate::config::{parse_span, shown_span};
@@ -25,12 +26,6 @@ use crate::config::{parse_span, shown_span};
 /// time.
 const WAIT: Nanos = Nanos::from_millis(2_000);
 const WAIT_MAX: Nanos = Nanos::from_millis(5_000);
-
-pub(super) const POOLS: &str = "/v1/pools";
-pub(super) const VOLUMES: &str = "/v1/volumes";
-pub(super) const VOLUME: &str = "/v1/volumes/{name}";
-pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
-pub(super) const OPERATION: &str = "/v1/operations/{id}";
 
 type Server = State<(Arc<dyn Control>, Arc<Operations>)>;
 

@@ -1,0 +1,346 @@
+//! The resources of the control plane: one table, from which come the answers to a path or a method
+//! that there is not, and the document of `OpenAPI` at `/v1/openapi.json`.
+//!
+//! What bodies of volumes take is the table of keys' to say; what answers have is written here, and
+//! a test has a validator compare it with what a server answers.
+
+use serde_json::{Map, Value, json};
+
+use crate::config::volume_schemas;
+use crate::stat::Stat;
+
+pub(super) const STAT: &str = "/v1/stat";
+pub(super) const GROUPS: &str = "/v1/groups/settings";
+pub(super) const SETTINGS: &str = "/v1/disks/settings";
+pub(super) const RELOAD: &str = "/v1/reload";
+pub(super) const TRACE: &str = "/v1/trace";
+pub(super) const METRICS: &str = "/metrics";
+pub(super) const POOLS: &str = "/v1/pools";
+pub(super) const VOLUMES: &str = "/v1/volumes";
+pub(super) const VOLUME: &str = "/v1/volumes/{name}";
+pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
+pub(super) const OPERATION: &str = "/v1/operations/{id}";
+pub(super) const OPENAPI: &str = "/v1/openapi.json";
+
+/// What can be asked of a resource.
+struct Operation {
+    method: &'static str,
+    summary: &'static str,
+    /// Parameters of the query, and what they do.
+    query: &'static [(&'static str, &'static str)],
+    /// The schema of the body, if it takes one.
+    body: Option<&'static str>,
+    /// The schemas of answers that are no problem, by status.
+    answers: &'static [(u16, &'static str)],
+}
+
+const fn get(
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    answer: &'static [(u16, &'static str)],
+) -> Operation {
+    Operation { method: "GET", summary, query, body: None, answers: answer }
+}
+
+const fn change(
+    method: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    body: Option<&'static str>,
+    answers: &'static [(u16, &'static str)],
+) -> Operation {
+    Operation { method, summary, query, body, answers }
+}
+
+const WAIT: (&str, &str) =
+    ("wait", "How long to wait for it, such as `2s`, which it is if missing; at most `5s`.");
+
+/// All resources.
+const RESOURCES: &[(&str, &[Operation])] = &[
+    (
+        STAT,
+        &[get(
+            "The state of every disk and group.",
+            &[("verbose", "`true` reports queues too.")],
+            &[(200, "Any")],
+        )],
+    ),
+    (
+        GROUPS,
+        &[
+            get(
+                "What is set of a group.",
+                &[("group", "Its path; required."), ("disk", "One disk alone.")],
+                &[(200, "Any")],
+            ),
+            change("PUT", "Changes what is set of a group.", &[], Some("Any"), &[(200, "Any")]),
+        ],
+    ),
+    (
+        SETTINGS,
+        &[
+            get("What is set of every disk.", &[], &[(200, "Any")]),
+            change("PUT", "Changes what is set of a disk.", &[], Some("Any"), &[(200, "Any")]),
+        ],
+    ),
+    (
+        RELOAD,
+        &[change(
+            "POST",
+            "Reads the file again.",
+            &[("dry_run", "`true` changes nothing.")],
+            None,
+            &[(200, "Any")],
+        )],
+    ),
+    (
+        TRACE,
+        &[get(
+            "What a disk's scheduler decides, a JSON object a line, for as long as it is read.",
+            &[
+                ("disk", "The disk; required."),
+                ("group", "A group's lines alone, and those of groups below it."),
+                ("seconds", "For how long."),
+            ],
+            &[(200, "Text")],
+        )],
+    ),
+    (METRICS, &[get("The state, as Prometheus reads it.", &[], &[(200, "Text")])]),
+    (POOLS, &[get("The pools.", &[], &[(200, "Pools")])]),
+    (
+        VOLUMES,
+        &[get(
+            "Volumes of pools, by name.",
+            &[
+                ("pool", "Those of a pool alone."),
+                ("group", "Those of a group alone, and of groups below it."),
+                ("limit", "How many at most, 1 to 1000; 100 if missing."),
+                ("after", "Those behind this name: the `next` of the page before."),
+            ],
+            &[(200, "Volumes")],
+        )],
+    ),
+    (
+        VOLUME,
+        &[
+            get("A volume.", &[], &[(200, "Volume")]),
+            change(
+                "PUT",
+                "Makes a volume, or has the one of that name be as the body says. With \
+                 `If-None-Match: *` one that is there is an error.",
+                &[WAIT],
+                Some("NewVolume"),
+                &[(201, "Volume"), (200, "Volume"), (202, "Operation")],
+            ),
+            change(
+                "PATCH",
+                "Changes a volume by a JSON merge patch (RFC 7396).",
+                &[WAIT],
+                Some("VolumePatch"),
+                &[(200, "Volume"), (202, "Operation")],
+            ),
+            change(
+                "DELETE",
+                "Removes a volume, when its clients have left or their time is over.",
+                &[
+                    (
+                        "drain",
+                        "How long clients have to leave, such as `30s`, which it is if missing.",
+                    ),
+                    ("data", "`keep`, or `delete` for an image that was made with the volume."),
+                    WAIT,
+                ],
+                None,
+                &[(200, "Removed"), (202, "Operation")],
+            ),
+        ],
+    ),
+    (
+        REOPEN,
+        &[change(
+            "POST",
+            "Opens a volume's image again, while it has no clients.",
+            &[WAIT],
+            None,
+            &[(200, "Volume"), (202, "Operation")],
+        )],
+    ),
+    (
+        OPERATION,
+        &[get("A change that took longer than somebody waited.", &[], &[(200, "Operation")])],
+    ),
+    (OPENAPI, &[get("This document.", &[], &[(200, "Any")])]),
+];
+
+/// The paths of all.
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    RESOURCES.iter().map(|(path, _)| *path)
+}
+
+/// The methods that a path takes; none if there is no such path.
+pub(super) fn methods(path: &str) -> Option<Vec<&'static str>> {
+    let is_that = |template: &str| {
+        let (parts, asked) = (template.split('/'), path.split('/'));
+        parts.clone().count() == asked.clone().count()
+            && parts.zip(asked).all(|(part, asked)| part == asked || part.starts_with('{'))
+    };
+    let (_, operations) = RESOURCES.iter().find(|(template, _)| is_that(template))?;
+    Some(operations.iter().map(|operation| operation.method).collect())
+}
+
+/// The document of `OpenAPI`.
+pub(super) fn document() -> Value {
+    let paths = RESOURCES.iter().map(|(path, operations)| {
+        let mut item: Map<_, _> = operations
+            .iter()
+            .map(|operation| (operation.method.to_lowercase(), operation.described()))
+            .collect();
+        let names = path.split(['{', '}']).skip(1).step_by(2);
+        let parameters: Vec<_> = names
+            .map(|name| {
+                let schema = json!({"type": if name == "id" { "integer" } else { "string" }});
+                json!({"name": name, "in": "path", "required": true, "schema": schema})
+            })
+            .collect();
+        if !parameters.is_empty() {
+            item.insert("parameters".to_owned(), parameters.into());
+        }
+        ((*path).to_owned(), Value::Object(item))
+    });
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "The control socket of a server", "version": env!("CARGO_PKG_VERSION")},
+        "servers": [{"url": "/"}],
+        "paths": Value::Object(paths.collect()),
+        "components": {"schemas": schemas()},
+    })
+}
+
+impl Operation {
+    fn described(&self) -> Value {
+        let content = |kind: &str, schema: &str| json!({kind: {"schema": reference(schema)}});
+        let answers = self.answers.iter().map(|(status, schema)| {
+            let kind = if *schema == "Text" { "text/plain" } else { "application/json" };
+            let answer = json!({"description": *schema, "content": content(kind, schema)});
+            (status.to_string(), answer)
+        });
+        let problem = content("application/problem+json", "Problem");
+        let problem = json!({"description": "What is wrong.", "content": problem});
+        let answers = answers.chain([("default".to_owned(), problem)]);
+        let parameters = self.query.iter().map(|(name, what)| {
+            let schema = json!({"type": "string"});
+            json!({"name": name, "in": "query", "description": what, "schema": schema})
+        });
+        let mut described = json!({
+            "summary": self.summary,
+            "parameters": parameters.collect::<Vec<_>>(),
+            "responses": Value::Object(answers.collect()),
+        });
+        if let Some(body) = self.body {
+            let content = content("application/json", body);
+            described["requestBody"] = json!({"required": true, "content": content});
+        }
+        described
+    }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// The schemas of bodies and answers.
+fn schemas() -> Value {
+    let [new, patch] = volume_schemas();
+    let [text, number, flag] = ["string", "integer", "boolean"].map(|kind| json!({"type": kind}));
+    let version = json!({"const": Stat::VERSION});
+    let words = |words: &[&str]| json!({ "enum": words });
+    let list = |of: Value| json!({"type": "array", "items": of});
+    let volume = object(&[
+        ("version", version.clone(), true),
+        ("name", text.clone(), true),
+        ("pool", text.clone(), true),
+        ("size", number.clone(), true),
+        ("source", json!({"type": "object"}), false),
+        ("path", text.clone(), true),
+        ("group", text.clone(), true),
+        ("weight", number.clone(), false),
+        ("limits", json!({"type": "object"}), false),
+        ("ioprio", text.clone(), true),
+        ("read_only", flag.clone(), true),
+        ("description", text.clone(), false),
+        ("durable", flag.clone(), true),
+        ("of_file", flag, true),
+        ("export", text.clone(), true),
+        ("state", words(&["creating", "ready", "poisoned", "draining", "missing"]), true),
+        ("why", text.clone(), false),
+        ("clients", number.clone(), true),
+        ("uris", list(text.clone()), true),
+    ]);
+    let pool = object(&[
+        ("name", text.clone(), true),
+        ("path", text.clone(), false),
+        ("devices", list(text.clone()), true),
+        ("capacity", number.clone(), false),
+        ("used", number.clone(), true),
+        ("free", number.clone(), false),
+        ("volumes", number.clone(), true),
+        ("volumes_max", number.clone(), true),
+    ]);
+    let operation = object(&[
+        ("version", version.clone(), true),
+        ("id", number.clone(), true),
+        ("kind", words(&["create", "change", "remove", "reopen"]), true),
+        ("volume", text.clone(), true),
+        ("state", words(&["running", "done", "failed"]), true),
+        ("problem", reference("Problem"), false),
+    ]);
+    let [kind, title, detail, error] =
+        ["type", "title", "detail", "error"].map(|name| (name, text.clone(), true));
+    let status = ("status", number, true);
+    let problem = object(&[kind, title, status, detail, ("version", version.clone(), true), error]);
+    let volumes = [
+        ("version", version.clone(), true),
+        ("volumes", list(reference("Volume")), true),
+        ("next", text.clone(), false),
+    ];
+    let pools = [("version", version.clone(), true), ("pools", list(reference("Pool")), true)];
+    json!({
+        "Any": {"type": "object"},
+        "NewVolume": new,
+        "Operation": operation,
+        "Pool": pool,
+        "Pools": object(&pools),
+        "Problem": problem,
+        "Removed": object(&[("version", version, true), ("removed", text.clone(), true)]),
+        "Text": text,
+        "Volume": volume,
+        "VolumePatch": patch,
+        "Volumes": object(&volumes),
+    })
+}
+
+/// An object of these properties, some of which are always there.
+fn object(properties: &[(&str, Value, bool)]) -> Value {
+    let required = properties.iter().filter(|(_, _, required)| *required);
+    let required: Vec<_> = required.map(|(name, ..)| *name).collect();
+    let properties =
+        properties.iter().map(|(name, schema, _)| ((*name).to_owned(), schema.clone()));
+    let properties = Value::Object(properties.collect());
+    json!({
+        "type": "object", "properties": properties, "required": required,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_takes_the_methods_of_its_resource() {
+        assert_eq!(methods("/v1/volumes"), Some(vec!["GET"]));
+        assert_eq!(methods("/v1/volumes/a"), Some(vec!["GET", "PUT", "PATCH", "DELETE"]));
+        assert_eq!(methods("/v1/volumes/a/reopen"), Some(vec!["POST"]));
+        assert_eq!(methods("/v1/volumes/a/b"), None);
+    }
+}
