@@ -23,13 +23,14 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring, Waker};
-use paternoster_nbd::Session;
+use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::server::{Handshake, Progress};
+use paternoster_nbd::{ExportInfo, Session};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use slotmap::{SlotMap, new_key_type};
 
-use crate::export_table::{Asked, ExportTable};
+use crate::export_table::{Asked, Entry, ExportTable};
 use crate::log::Limits;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
@@ -323,9 +324,16 @@ impl Acceptor {
         let Some(negotiation) = self.negotiations.remove(id) else { return };
         let Negotiation { socket, exports, input, peer, .. } = negotiation;
         // It may have gone since the client was answered that it may enter.
-        let Some(entry) = exports.entry(&session.export.name) else {
+        let entry = exports.entry(&session.export.name);
+        let is_same = |entry: &Arc<Entry>| {
+            let (told, now) = (&session.export, &entry.info);
+            let is_read_only = |of: &ExportInfo| of.flags.contains(TransmissionFlags::READ_ONLY);
+            let is_told_right = told.size <= now.size && is_read_only(told) == is_read_only(now);
+            !entry.is_leaving && is_told_right
+        };
+        let Some(entry) = entry.filter(is_same) else {
             let kind = "a client was refused an export";
-            return self.report_refused(kind, peer, &"it was removed meanwhile");
+            return self.report_refused(kind, peer, &"it was removed or changed meanwhile");
         };
         let admitted = match entry.room.admit() {
             Ok(admitted) => admitted,

@@ -80,11 +80,10 @@ impl Rooms {
 
     /// Takes the descriptor of a volume, which is a client's no more.
     pub(crate) fn volume(&self) -> Result<VolumeRoom, NoRoom> {
-        if self.in_all.is_full() {
-            return Err(NoRoom::InAll { limit: self.in_all.limit });
+        if self.in_all.take() {
+            return Ok(VolumeRoom(Arc::clone(&self.in_all)));
         }
-        self.in_all.now.fetch_add(1, Ordering::Relaxed);
-        Ok(VolumeRoom(Arc::clone(&self.in_all)))
+        Err(NoRoom::InAll { limit: self.in_all.limit })
     }
 }
 
@@ -114,9 +113,11 @@ impl TenantRoom {
     /// Admits a client of the tenant. One thread admits, others let go.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, NoRoom> {
         self.check()?;
-        for count in self.counts() {
-            count.now.fetch_add(1, Ordering::Relaxed);
+        // Of the tenant's own no other thread takes any; of all, volumes do.
+        if !self.in_all.take() {
+            return Err(NoRoom::InAll { limit: self.in_all.limit });
         }
+        self.of_tenant.now.fetch_add(1, Ordering::Relaxed);
         Ok(Admitted(Arc::clone(self)))
     }
 
@@ -128,6 +129,12 @@ impl TenantRoom {
 impl Count {
     fn new(limit: u32) -> Self {
         Self { now: AtomicU32::new(0), limit }
+    }
+
+    /// Counts one more, unless it is full.
+    fn take(&self) -> bool {
+        let more = |now| (now < self.limit).then_some(now + 1);
+        self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     fn is_full(&self) -> bool {

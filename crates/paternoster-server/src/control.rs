@@ -11,9 +11,10 @@ use crate::catalogue::{Catalogue, Disk};
 use crate::config::{Config, ROOT};
 use crate::ctl::{
     Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
-    GroupQuestion, NewGroup, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
-    RemovalQuestion, SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError,
-    TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
+    GroupQuestion, GroupsAnswer, NewGroup, PoolsAnswer, Put, PutGroup, ReloadAnswer, ReloadError,
+    ReloadMode, RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, SettingsInForce,
+    StatError, TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer,
+    VolumesQuestion,
 };
 use crate::following::Following;
 use crate::messages::GroupSettings;
@@ -202,6 +203,28 @@ impl Control for ControlHandle {
 
     fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
         self.catalogue.remove_volume(name, question)
+    }
+
+    fn all_groups(&self) -> GroupsAnswer {
+        self.catalogue.all_groups()
+    }
+
+    fn served_group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+        self.catalogue.group(path)
+    }
+
+    fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
+        let _setting = self.setting_groups();
+        self.catalogue.put_group(path, body)
+    }
+
+    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, VolumeError> {
+        let _setting = self.setting_groups();
+        self.catalogue.patch_group(path, changes)
+    }
+
+    fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+        self.catalogue.remove_group(path)
     }
 
     fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use paternoster::{GroupId, IocId, ShareOf, TimedEvents};
 use paternoster_trace::{Decisions, Parties, dropped};
 
+use crate::config::is_in;
 use crate::control::PATIENCE;
 use crate::messages::OwnerHandle;
 use crate::recording::{Client, Paths, Recorded};
@@ -140,22 +141,5 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.presence = None;
         self.owner.end_recording();
-    }
-}
-
-/// Whether the group of this path is the other, or below it.
-fn is_in(path: &str, other: &str) -> bool {
-    let below = path.strip_prefix(other.trim_end_matches('/'));
-    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn group_is_wanted_with_those_below_it() {
-        assert!(is_in("/gold", "/gold") && is_in("/gold/a", "/gold") && is_in("/gold", "/"));
-        assert!(is_in("/", "/") && !is_in("/goldfish", "/gold") && !is_in("/", "/gold"));
     }
 }

@@ -254,6 +254,10 @@ enum Question {
     #[command(subcommand)]
     Volume(volume::Ask),
 
+    /// Make and remove groups of volumes
+    #[command(subcommand)]
+    Group(volume::AskGroups),
+
     /// Show the pools
     #[command(subcommand)]
     Pool(volume::AskPools),
@@ -367,6 +371,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             settings::show(settings::of(disk, &answer)?)
         }
         Question::Volume(ask) => volume::ask(socket, ask)?,
+        Question::Group(ask) => volume::groups(socket, ask)?,
         Question::Pool(ask) => volume::pools(socket, ask)?,
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
         Question::Reload { dry_run } => {

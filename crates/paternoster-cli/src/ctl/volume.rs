@@ -1,14 +1,15 @@
-//! `ctl volume`, `ctl pool` and `ctl operation`: volumes that are made, changed and removed while
-//! clients are served.
+//! `ctl volume`, `ctl group`, `ctl pool` and `ctl operation`: volumes that are made, changed and
+//! removed while clients are served.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use paternoster_server::ctl::{
-    Changed, Data, OperationAnswer, OperationState, PoolAnswer, RemovalQuestion, VolumeAnswer,
-    VolumeStage, VolumesQuestion, fetch_operation, fetch_pools, fetch_volume, fetch_volumes,
-    patch_volume, put_volume, remove_volume, reopen_volume, wait_for,
+    Changed, Data, OperationAnswer, OperationState, PoolAnswer, RemovalQuestion, ServedGroup,
+    VolumeAnswer, VolumeStage, VolumesQuestion, fetch_groups, fetch_operation, fetch_pools,
+    fetch_volume, fetch_volumes, patch_volume, put_group, put_volume, remove_group, remove_volume,
+    reopen_volume, wait_for,
 };
 use serde_json::{Map, Value, json};
 
@@ -133,7 +134,7 @@ pub(super) enum Ask {
         #[arg(long, value_name = "TIME", default_value = "30s")]
         drain: String,
 
-        /// Remove the image too, if it was made with the volume
+        /// Remove the image too; refused if it was there before the volume
         #[arg(long)]
         delete_data: bool,
 
@@ -149,6 +150,33 @@ pub(super) enum Ask {
 
         #[command(flatten)]
         answer: Answer,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum AskGroups {
+    /// Make a group for volumes to be in, which stays while it has none; the same again does
+    /// nothing
+    Create {
+        /// Path of the group, such as /gold
+        path: String,
+
+        /// What to set, such as weight=300, limits.riops=1000, capacity=1T or volumes=50
+        #[arg(value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+    },
+
+    /// List groups: what is set of each, and how many exports it has
+    List {
+        /// Print the JSON of GET /v1/groups
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Remove a group that was made so, and has no exports
+    Remove {
+        /// Path of the group
+        path: String,
     },
 }
 
@@ -306,7 +334,7 @@ fn table(volumes: &[VolumeAnswer]) -> String {
     columns.numbers("WEIGHT", |volume| or_none(volume.weight));
     columns.numbers("CLIENTS", |volume| volume.clients);
     columns.words("STATE", |volume| stage(volume.state));
-    columns.words("", |volume| if volume.of_file { "of the file" } else { "" });
+    columns.words("", |volume| of_file(volume.of_file));
     columns.show(|volume| volume.why.is_some())
 }
 
@@ -339,6 +367,44 @@ fn show(volume: &VolumeAnswer) -> String {
         }
     }
     text
+}
+
+/// Asks about groups, and returns what is to be printed.
+pub(super) fn groups(socket: &Path, ask: &AskGroups) -> Result<String> {
+    match ask {
+        AskGroups::Create { path, settings } => {
+            put_group(socket, path, &keys(settings)?.into()).map(|_| String::new())
+        }
+        AskGroups::Remove { path } => remove_group(socket, path).map(|_| String::new()),
+        AskGroups::List { json } => {
+            let (text, answer) = fetch_groups(socket)?;
+            return Ok(if *json { text } else { table_of_groups(&answer.groups) });
+        }
+    }
+    .map_err(Into::into)
+}
+
+fn table_of_groups(groups: &[ServedGroup]) -> String {
+    let mut columns = Columns::of(groups);
+    columns.words("GROUP", |group| group.path.clone());
+    columns.numbers("WEIGHT", |group| or_none(group.settings.get("weight")));
+    columns.numbers("EXPORTS", |group| group.exports);
+    columns.numbers("VOLUMES", |group| {
+        let most = group.settings.get("volumes");
+        let has = group.has_volumes;
+        most.map_or_else(|| has.to_string(), |most| format!("{has} of {most}"))
+    });
+    columns.numbers("USED", |group| Bytes(group.used));
+    columns.numbers("CAPACITY", |group| {
+        or_none(group.settings.get("capacity").and_then(Value::as_u64).map(Bytes))
+    });
+    columns.words("", |group| of_file(group.of_file));
+    columns.show(|_| false)
+}
+
+/// What is said of what the file declares.
+fn of_file(is_of_file: bool) -> &'static str {
+    if is_of_file { "of the file" } else { "" }
 }
 
 /// All pools, a line each.

@@ -66,6 +66,12 @@ fn volume_by_ctl_is_there_for_nbdinfo_and_qemu_io_and_grows() {
     assert_eq!(value(&changed, "weight"), Some("100"), "{changed}");
     assert_eq!(value(&changed, "limits.riops"), Some("5000"), "{changed}");
     assert!(run("libnbd-bin", "nbdinfo", &[&uri], dir).contains("of the shop"));
+    let group = ["group", "create", "/gold", "weight=300", "volumes=5", "limits.wbps=1M"];
+    assert_eq!(ctl(&served, &group), Ok(String::new()));
+    let groups = ctl(&served, &["group", "list"]).expect("it answers");
+    assert!(groups.contains("/gold     300        0   0 of 5"), "{groups}");
+    assert_eq!(ctl(&served, &["group", "remove", "/gold"]), Ok(String::new()));
+    assert!(ctl(&served, &["group", "remove", "/gold"]).is_err());
     let list = ctl(&served, &["volume", "list"]).expect("it answers");
     assert!(list.contains("vm1     fast  96 MiB  /vm1      100        0  ready"), "{list}");
     // A copy of it, once nobody writes to it.
@@ -240,6 +246,11 @@ fn openapi_says_what_is_asked_and_answered() {
     let (_, pools) = curl(&served, "GET", "/v1/pools", &[]);
     let (_, operation) = curl(&served, "GET", "/v1/operations/1", &[]);
     let (_, removed) = curl(&served, "DELETE", &format!("{name}?data=delete"), &[]);
+    let new_group = json!({"weight": 300, "limits": limits, "memory": "32M", "capacity": "1G"});
+    let group = "/v1/groups/%2Fgold";
+    let (status, made_group) = curl(&served, "PUT", group, &["-d", &new_group.to_string()]);
+    assert_eq!((status, &made_group["weight"]), (201, &json!(300)), "{made_group}");
+    let (_, groups) = curl(&served, "GET", "/v1/groups", &[]);
     let documents = json!([
         ["NewVolume", new],
         ["VolumePatch", patch],
@@ -250,6 +261,10 @@ fn openapi_says_what_is_asked_and_answered() {
         ["Pools", pools],
         ["Operation", operation],
         ["Removed", removed],
+        ["NewGroup", new_group],
+        ["GroupPatch", {"weight": null, "limits": {"riops": "max"}}],
+        ["Group", made_group],
+        ["Groups", groups],
         // Wrong ones, for a validator that allows all to be seen.
         ["NewVolume", {"size": "1M"}],
         ["NewVolume", {"pool": "fast", "limits": {"riopz": 1}}],
@@ -260,12 +275,13 @@ fn openapi_says_what_is_asked_and_answered() {
     let validate = ["-W", "ignore", "-c", VALIDATE];
     let said = run("python3-jsonschema", "python3", &validate, served.dir.path());
     let said: Vec<_> = said.lines().collect();
-    assert_eq!(said.len(), 12, "{said:#?}");
-    assert!(said[..9].iter().all(|line| line.ends_with(" []")), "{said:#?}");
-    assert!(said[9..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
+    assert_eq!(said.len(), 16, "{said:#?}");
+    assert!(said[..13].iter().all(|line| line.ends_with(" []")), "{said:#?}");
+    assert!(said[13..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
     // Each method that it names is taken, and no other.
     for (template, item) in openapi["paths"].as_object().expect("an object") {
-        let resource = template.replace("{name}", "none").replace("{id}", "7");
+        let resource =
+            template.replace("{name}", "none").replace("{id}", "7").replace("{path}", "%2Fno");
         for method in ["GET", "PUT", "PATCH", "DELETE", "POST"] {
             let is_told = item.get(method.to_lowercase()).is_some();
             if is_told && resource == "/v1/trace" {

@@ -47,10 +47,24 @@ impl<S: Scheduler> Engine<S> {
         Ok(volume)
     }
 
+    /// Returns all volumes, also those that are closing.
+    pub fn volumes(&self) -> impl Iterator<Item = VolumeId> {
+        self.pieces.volumes.iter().map(|(id, _)| id)
+    }
+
     /// Returns the volumes that are not closing.
     pub fn open_volumes(&self) -> impl Iterator<Item = VolumeId> {
         let open = self.pieces.volumes.iter().filter(|(_, volume)| !volume.is_closing);
         open.map(|(id, _)| id)
+    }
+
+    /// Returns whether a volume may have so many bytes.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn check_growth(&self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
+        self.pieces.volumes.check_growth(id, size)
     }
 
     /// A volume has so many bytes from now on, as its back end has.

@@ -187,18 +187,25 @@ impl Volumes {
         self.slots.give_back(volume.place.first);
     }
 
-    /// A volume has so many bytes from now on.
-    pub(super) fn grow(&mut self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
+    /// Returns whether a volume may have so many bytes.
+    pub(super) fn check_growth(&self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
         if !has_room(size) {
             return Err(NoGrowth::TooLarge(size));
         }
-        let volume = &mut self[id];
+        let volume = &self[id];
         if size < volume.blocks.disk() {
             return Err(NoGrowth::Smaller(volume.blocks.disk()));
         }
         if volume.blocks.last_is_short() && volume.commands > 0 {
             return Err(NoGrowth::Busy);
         }
+        Ok(())
+    }
+
+    /// A volume has so many bytes from now on.
+    pub(super) fn grow(&mut self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
+        self.check_growth(id, size)?;
+        let volume = &mut self[id];
         volume.blocks = volume.blocks.of_disk(size);
         Ok(())
     }

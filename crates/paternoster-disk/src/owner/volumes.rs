@@ -36,7 +36,8 @@ impl<S: Scheduler> Owner<S> {
     ///
     /// Where there is no such volume.
     pub fn grow_volume(&mut self, volume: VolumeId, size: u64) -> Result<(), GrowError> {
-        // Nothing of a back end that has more than its volume is ever asked for.
+        // A back end that has grown treats its last block otherwise.
+        self.engine.check_growth(volume, size)?;
         self.backends.grow(volume, size)?;
         Ok(self.engine.grow_volume(volume, size)?)
     }

@@ -2,18 +2,19 @@
 //! and the rest by taking it from its owner and giving it back changed, which nobody may see.
 
 use std::fs::OpenOptions;
+use std::path::Path;
 
 use paternoster::Nanos;
-use paternoster_disk::VolumeId;
+use paternoster_disk::{Backend, VolumeId};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
+use super::create::not_own;
 use super::image::{check_free, check_size, image_error};
-use super::{Catalogue, Disk, Pool, Stage};
-use crate::config::{GroupKeys, Keys as _, NewVolume, Source};
-use crate::connections::Removal;
-use crate::ctl::{GroupChange, VolumeAnswer, VolumeError};
-use crate::messages::GroupSettings;
+use super::{Catalogue, Pool, Stage};
+use crate::config::{GroupKeys, Source, WantedVolume};
+use crate::connections::{Removal, Removed};
+use crate::ctl::{VolumeAnswer, VolumeError};
 
 impl Catalogue {
     /// Applies a merge patch to a volume.
@@ -41,16 +42,20 @@ impl Catalogue {
         self.volume(name)
     }
 
-    /// Has a volume be as it is wanted, all of it or nothing but its size.
-    pub(super) fn change(&self, pool: &Pool, wanted: NewVolume) -> Result<(), VolumeError> {
+    /// Changes a volume to what is wanted. A growth stays also where the rest is refused.
+    pub(super) fn change(&self, pool: &Pool, wanted: WantedVolume) -> Result<(), VolumeError> {
         let name = wanted.name.clone();
-        let (before, size) = {
+        let (before, size, has_own_group) = {
             let mut state = self.state();
             let volume = state.made(&name)?;
-            (volume.of.clone(), volume.size)
+            (volume.of.clone(), volume.size, volume.has_own_group)
         };
         if wanted == before {
             return Ok(());
+        }
+        let sets_group = wanted.group_keys() != before.group_keys();
+        if sets_group && !has_own_group {
+            return Err(VolumeError::Value(not_own(&wanted.group())));
         }
         let new_size = wanted.more.size.unwrap_or(size);
         if new_size != size {
@@ -64,15 +69,21 @@ impl Catalogue {
             (wanted.keys.read_only != before.keys.read_only).then_some("read_only"),
             (new_size < size).then_some("a smaller size"),
         ];
+        // For these it goes from its owner and comes back.
         let away: Vec<_> = away.into_iter().flatten().collect();
         if new_size > size {
             self.grow(pool, &wanted, new_size)?;
         }
         if !away.is_empty() {
-            return self.remount(pool, &wanted, &away.join(", "));
+            self.remount(pool, &wanted, &away.join(", "))?;
         }
-        if wanted.group_keys() != before.group_keys() {
-            self.set_own_group(&wanted)?;
+        if sets_group && wanted.keys.group.is_none() {
+            let (group, own) = (wanted.group(), wanted.group_keys());
+            let known = self.groups(|groups| groups.keys(&group).cloned());
+            let (weight, limits) = (own.weight, own.limits);
+            let leaf_weight = None;
+            let keys = GroupKeys { weight, leaf_weight, limits, ..known.unwrap_or_default() };
+            self.set_group_keys(&group, &keys)?;
         }
         if wanted.keys.description != before.keys.description {
             let description = wanted.keys.description.clone();
@@ -83,13 +94,14 @@ impl Catalogue {
     }
 
     /// Has an image and its volume have more bytes: new sessions see them.
-    fn grow(&self, pool: &Pool, wanted: &NewVolume, size: u64) -> Result<(), VolumeError> {
+    fn grow(&self, pool: &Pool, wanted: &WantedVolume, size: u64) -> Result<(), VolumeError> {
         let name = &wanted.name;
         let (path, before) = {
             let mut state = self.state();
             let volume = state.made(name)?;
             let (path, before) = (volume.path.clone(), volume.size);
             state.check_room(pool, size - before, 0)?;
+            state.check_quotas(&wanted.group(), size - before, 0)?;
             // What others ask for meanwhile has to fit beside it.
             state.made(name)?.size = size;
             (path, before)
@@ -117,87 +129,59 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Sets weight and limits of a volume's own group, on every disk where it is.
-    fn set_own_group(&self, wanted: &NewVolume) -> Result<(), VolumeError> {
-        let (group, keys) = (wanted.group(), wanted.group_keys());
-        let weight = keys.weight.unwrap_or_default();
-        let limits = GroupKeys::part("limits").map(|key| (key.name, (key.show)(&keys)));
-        let all = [("weight", weight.value().into()), ("leaf_weight", weight.value().into())];
-        let set = all.into_iter().chain(limits).map(|(name, value)| (name.to_owned(), value));
-        let change = GroupChange { group: group.clone(), set: set.collect(), disk: None };
-        let (settings, disks) = {
-            let mut state = self.state();
-            let settings = change.check(state.groups.weights(&group));
-            let settings = settings.map_err(|error| VolumeError::Value(error.to_string()))?;
-            state.groups.set_keys(&group, |of| {
-                (of.weight, of.leaf_weight) = (Some(weight), Some(weight));
-                of.limits = keys.limits;
-            });
-            let disks = 0..self.disks.len();
-            let disks = disks.filter(|&disk| state.groups.is_on(&group, disk));
-            (settings, disks.collect::<Vec<_>>())
-        };
-        for disk in disks {
-            let Disk { name, owner } = &self.disks[disk];
-            let (group, settings) = (group.clone(), settings.clone());
-            let answer = owner.set_group(GroupSettings { group, settings });
-            let late = |_| VolumeError::Unanswered(name.clone());
-            let answer = answer.recv_timeout(crate::control::PATIENCE).map_err(late)?;
-            answer.map_err(|error| VolumeError::Value(error.to_string()))?;
-        }
-        Ok(())
-    }
-
-    /// Takes a volume that has no clients from its owner, and gives it back as it is wanted.
-    fn remount(&self, pool: &Pool, wanted: &NewVolume, what: &str) -> Result<(), VolumeError> {
+    /// Takes a volume that has no clients from its owner, and gives it back as it is wanted; where
+    /// that cannot be, as it was.
+    fn remount(&self, pool: &Pool, wanted: &WantedVolume, what: &str) -> Result<(), VolumeError> {
         let name = &wanted.name;
-        let (served, before) = {
+        let (served, before, path, size) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.served(), volume.of.clone())
-        };
-        if let Some(served) = served {
-            self.take_away(pool, &before, served, what)?;
-        }
-        let (path, size) = {
-            let mut state = self.state();
-            let volume = state.made(name)?;
-            volume.stage = Stage::Missing("it is being opened again".to_owned());
-            (volume.path.clone(), volume.size)
+            (volume.served(), volume.of.clone(), volume.path.clone(), volume.size)
         };
         let new_size = wanted.more.size.unwrap_or(size);
-        let served = if new_size < size {
-            let file = OpenOptions::new().write(true).open(&path);
-            let cut = file.and_then(|file| file.set_len(new_size));
-            cut.map_err(|error| image_error(&path, &error))
-        } else {
-            Ok(())
+        let locked = match served {
+            Some(served) => Some(self.take_away(pool, &before, served, what)?),
+            None => None,
         };
-        let served = served.and_then(|()| self.serve(pool, wanted, new_size));
-        let mut state = self.state();
-        let volume = state.made(name)?;
-        match served {
-            Ok(served) => {
-                (volume.stage, volume.size) = (Stage::Ready(served), new_size);
+        let cut = match &locked {
+            // As long as the old back end is there, nobody else has the image.
+            Some(_) if new_size < size => cut(&path, new_size),
+            None if new_size < size => {
+                let why =
+                    "it is not served, so it is not known to be nobody else's: reopen it first";
+                Err(VolumeError::Image { path, why: why.to_owned() })
+            }
+            _ => Ok(()),
+        };
+        drop(locked);
+        let again = cut.and_then(|()| self.serve(pool, wanted, new_size));
+        let error = match again {
+            Ok(id) => {
+                let mut state = self.state();
+                let volume = state.made(name)?;
+                (volume.stage, volume.size) = (Stage::Ready(id), new_size);
                 volume.of = wanted.clone();
                 volume.of.more.size = Some(new_size);
-                Ok(())
+                return Ok(());
             }
-            Err(error) => {
-                volume.stage = Stage::Missing(error.to_string());
-                Err(error)
-            }
-        }
+            Err(error) => error,
+        };
+        let stage = match self.serve(pool, &before, size) {
+            Ok(id) => Stage::Ready(id),
+            Err(_) => Stage::Missing(error.to_string()),
+        };
+        self.state().made(name)?.stage = stage;
+        Err(error)
     }
 
-    /// Has a volume go from its owner, if it has no clients.
+    /// Has a volume go from its owner, if it has no clients. Its back end still locks the image.
     fn take_away(
         &self,
         pool: &Pool,
-        of: &NewVolume,
+        of: &WantedVolume,
         served: VolumeId,
         what: &str,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<Box<dyn Backend>, VolumeError> {
         let name = &of.name;
         self.exports.change(name, |entry| entry.is_leaving = true);
         let states = pool.answer(&pool.owner.volume_states(vec![served]));
@@ -214,14 +198,24 @@ impl Catalogue {
         // After a failed sync there is nothing that another would tell.
         let sync = !state.sync_failed;
         let removal = Removal { volume: served, drain: Nanos::ZERO, sync };
-        let removed = pool.answer(&pool.owner.remove_volume(removal))?;
+        let Removed { backend, synced } =
+            pool.certain_answer(&pool.owner.remove_volume(removal))?;
         self.exports.remove(name);
         self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
-        if let Err(errno) = removed.synced {
+        let mut state = self.state();
+        let volume = state.made(name)?;
+        if let Err(errno) = synced {
             let why = errno.to_string();
-            self.state().made(name)?.stage = Stage::Missing(format!("a sync failed: {why}"));
+            volume.stage = Stage::Missing(format!("a sync failed: {why}"));
             return Err(VolumeError::NotDurable { name: name.clone(), why });
         }
-        Ok(())
+        volume.stage = Stage::Missing("it is being opened again".to_owned());
+        Ok(backend)
     }
+}
+
+/// Cuts an image.
+fn cut(path: &Path, size: u64) -> Result<(), VolumeError> {
+    let file = OpenOptions::new().write(true).open(path);
+    file.and_then(|file| file.set_len(size)).map_err(|error| image_error(path, &error))
 }

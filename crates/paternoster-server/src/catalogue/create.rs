@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::image::{Plan, check_free, image_error};
 use super::{Catalogue, Pool, Stage, State, Volume};
-use crate::config::{NewVolume, SameDevice, check_volume_name};
+use crate::config::{GroupKeys, SameDevice, WantedVolume, check_volume_name, is_in};
 use crate::ctl::{Put, VolumeError};
 use crate::export_table::{Entry, Told};
-use crate::messages::NewVolume as NewOwnersVolume;
+use crate::messages::NewVolume;
 
 /// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
 struct Reserved<'c> {
@@ -32,7 +32,7 @@ impl Catalogue {
         only_new: bool,
     ) -> Result<Put, VolumeError> {
         check_volume_name(name).map_err(VolumeError::Name)?;
-        let mut wanted = NewVolume::read(name, body).map_err(VolumeError::Value)?;
+        let mut wanted = WantedVolume::read(name, body).map_err(VolumeError::Value)?;
         if wanted.more.durable {
             return Err(VolumeError::NoStateDir);
         }
@@ -52,7 +52,7 @@ impl Catalogue {
             return Err(VolumeError::NotNew(name.to_owned()));
         }
         if !wanted.is_made_as(&before) {
-            let show = |volume: &NewVolume| Value::Object(volume.body()).to_string();
+            let show = |volume: &WantedVolume| Value::Object(volume.body()).to_string();
             let how = format!("and was made as {}, not {}", show(&before), show(&wanted));
             return Err(VolumeError::Exists { name: name.to_owned(), how });
         }
@@ -62,7 +62,7 @@ impl Catalogue {
         Ok(Put { volume: self.volume(name)?, is_new: false })
     }
 
-    fn create(&self, pool: &Pool, wanted: &NewVolume) -> Result<(), VolumeError> {
+    fn create(&self, pool: &Pool, wanted: &WantedVolume) -> Result<(), VolumeError> {
         let body = wanted.body();
         let limits = body.get("limits").and_then(Value::as_object).cloned();
         pool.check_limits(&limits.unwrap_or_default())?;
@@ -93,7 +93,7 @@ impl Catalogue {
     fn reserve<'c>(
         &'c self,
         pool: &Pool,
-        wanted: &'c NewVolume,
+        wanted: &'c WantedVolume,
         plan: &Plan,
     ) -> Result<Reserved<'c>, VolumeError> {
         let room = self.rooms.volume();
@@ -104,15 +104,14 @@ impl Catalogue {
             return Err(VolumeError::DeclaredInFile { what: "export", name });
         }
         let own = wanted.group();
-        let sets_group = wanted.group_keys() != crate::config::GroupKeys::default();
-        if wanted.keys.group.is_none() && sets_group && state.groups.has(&own) {
-            let why = format!(
-                "group {own:?} is there, so its weight and limits are not the volume's: leave them \
-                 out, or name another group"
-            );
+        let sets_group = wanted.group_keys() != GroupKeys::default();
+        let has_own_group = wanted.keys.group.is_none() && !state.groups.has(&own);
+        if wanted.keys.group.is_none() && sets_group && !has_own_group {
+            let why = not_own(&own);
             return Err(VolumeError::Value(why));
         }
         state.check_room(pool, plan.size, 1)?;
+        state.check_quotas(&wanted.group(), plan.size, 1)?;
         let mut of = wanted.clone();
         of.more.size = Some(plan.size);
         let volume = Volume {
@@ -120,6 +119,7 @@ impl Catalogue {
             is_of_file: false,
             path: plan.path.clone(),
             is_made: wanted.is_new(),
+            has_own_group,
             size: plan.size,
             stage: Stage::Creating,
             _room: Some(room),
@@ -132,7 +132,7 @@ impl Catalogue {
     pub(super) fn serve(
         &self,
         pool: &Pool,
-        wanted: &NewVolume,
+        wanted: &WantedVolume,
         size: u64,
     ) -> Result<VolumeId, VolumeError> {
         let name = &wanted.name;
@@ -144,6 +144,11 @@ impl Catalogue {
         let backend = FileBackend::open(&path, options);
         let backend = backend.map_err(|error| image_error(&path, &error))?;
         check_device(pool, &path)?;
+        let has = backend.capabilities().size;
+        if has < size {
+            let why = format!("it has {has} bytes, and the volume {size}");
+            return Err(VolumeError::Image { path, why });
+        }
         let flushes = backend.capabilities().flushes;
         let group = wanted.group();
         let (lineage, room) = {
@@ -152,9 +157,9 @@ impl Catalogue {
             (state.groups.tenants(&group, pool.disk), state.groups.room(&group))
         };
         let (backend, io_prio) = (Box::new(backend), wanted.keys.ioprio);
-        let new = NewOwnersVolume { name: name.clone(), backend, io_prio, lineage };
+        let new = NewVolume { name: name.clone(), backend, io_prio, lineage };
         let refused = |refused: NoVolume| VolumeError::Size { size, allowed: refused.to_string() };
-        let added = pool.answer(&pool.owner.add_volume(new));
+        let added = pool.certain_answer(&pool.owner.add_volume(new));
         let export = added.and_then(|added| added.map_err(refused)).inspect_err(|_| {
             self.change_groups(|groups| groups.leave(&group, pool.disk));
         })?;
@@ -180,9 +185,7 @@ impl State {
         bytes: u64,
         volumes: usize,
     ) -> Result<(), VolumeError> {
-        let here = self.volumes.values().filter(|of| of.of.keys.pool.as_ref() == Some(&pool.name));
-        let (count, used) =
-            here.fold((0, 0_u64), |(count, used), of| (count + 1, used.saturating_add(of.size)));
+        let (count, used) = self.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
         let name = || pool.name.clone();
         let most = pool.keys.volumes;
         if count + volumes > usize::try_from(most).unwrap_or(usize::MAX) {
@@ -192,6 +195,38 @@ impl State {
         let left = capacity.saturating_sub(used);
         if bytes > left {
             return Err(VolumeError::OverCapacity { pool: name(), left, capacity, asked: bytes });
+        }
+        Ok(())
+    }
+}
+
+/// That weight and limits are not to be set of a group by a volume.
+pub(super) fn not_own(group: &str) -> String {
+    format!(
+        "group {group:?} was there before the volume, so its weight and limits are not the \
+         volume's: leave them out, or name another group"
+    )
+}
+
+impl State {
+    /// Refuses so many bytes and volumes more than a group, or one above it, may have.
+    pub(super) fn check_quotas(
+        &self,
+        group: &str,
+        bytes: u64,
+        volumes: usize,
+    ) -> Result<(), VolumeError> {
+        for (above, keys) in self.groups.lineage(group) {
+            let (None, None) = (keys.capacity, keys.volumes) else {
+                let (count, used) = self.used_by(|volume| is_in(&volume.group(), above));
+                let most = keys.volumes.map_or(usize::MAX, |most| most as usize);
+                let left = keys.capacity.unwrap_or(u64::MAX).saturating_sub(used);
+                if count + volumes > most || bytes > left {
+                    let (group, asked) = (above.to_owned(), bytes);
+                    return Err(VolumeError::OverQuota { group, volumes: count, left, asked });
+                }
+                continue;
+            };
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use paternoster::{DeviceWeights, Weight, Weights};
 
 use crate::admission::{Rooms, TenantRoom};
-use crate::config::{Config, GroupKeys, ROOT, parent_of};
+use crate::config::{Config, GroupKeys, ROOT, is_in, parent_of};
 use crate::messages::{GroupOnDisk, NewTenant};
 
 /// A group.
@@ -25,6 +25,8 @@ struct Group {
     device_weights: BTreeMap<usize, DeviceWeights>,
     room: Arc<TenantRoom>,
     is_of_file: bool,
+    /// Whether it was made by request: it stays without exports.
+    is_made: bool,
     /// How many exports are in it or below it, by the indices of their disks.
     exports: BTreeMap<usize, usize>,
 }
@@ -84,24 +86,88 @@ impl Groups {
             if *here == 0 {
                 group.exports.remove(&disk);
             }
-            if group.exports.is_empty() && !group.is_of_file {
-                self.by_path.shift_remove(above);
-            }
+            self.remove_unused(above);
         }
     }
 
-    fn add(&mut self, path: &str, keys: GroupKeys, is_of_file: bool) {
+    /// A group is made by request, with these settings unless it is there: then it stays as it is.
+    /// Returns whether it was there.
+    pub(crate) fn make(&mut self, path: &str, keys: &GroupKeys) -> bool {
+        let was_there = self.has(path);
+        if !was_there {
+            self.add(path, keys.clone(), false);
+        }
+        self.by_path[path].is_made = true;
+        was_there
+    }
+
+    /// A group that was made by request goes with its last export.
+    pub(crate) fn unmake(&mut self, path: &str) {
+        self.by_path[path].is_made = false;
+        self.remove_unused(path);
+    }
+
+    fn remove_unused(&mut self, path: &str) {
+        let group = &self.by_path[path];
+        if group.exports.is_empty() && !group.is_of_file && !group.is_made {
+            self.by_path.shift_remove(path);
+        }
+    }
+
+    /// What is set of a group, if there is one of that path.
+    pub(crate) fn keys(&self, path: &str) -> Option<&GroupKeys> {
+        self.by_path.get(path).map(|group| &group.keys)
+    }
+
+    /// What is set of a group is something else.
+    pub(crate) fn set(&mut self, path: &str, keys: &GroupKeys) {
+        let full = self.full(keys.clone());
+        if let Some(group) = self.by_path.get_mut(path) {
+            if full.connections != group.keys.connections {
+                let limit = full.connections.unwrap_or(self.connections);
+                group.room = self.rooms.tenant(path, limit);
+            }
+            group.keys = full;
+        }
+    }
+
+    /// Returns whether the file declares it.
+    pub(crate) fn is_of_file(&self, path: &str) -> bool {
+        self.by_path.get(path).is_some_and(|group| group.is_of_file)
+    }
+
+    /// How many exports are in a group or below it.
+    pub(crate) fn exports(&self, path: &str) -> usize {
+        self.by_path.get(path).map_or(0, |group| group.exports.values().sum())
+    }
+
+    /// Returns whether there is a group below it.
+    pub(crate) fn has_below(&self, path: &str) -> bool {
+        self.by_path.keys().any(|other| other != path && is_in(other, path))
+    }
+
+    /// A group and those above it, upwards, with what is set of each.
+    pub(crate) fn lineage<'p>(&self, path: &'p str) -> impl Iterator<Item = (&'p str, &GroupKeys)> {
+        lineage(path).filter_map(|above| Some((above, self.keys(above)?)))
+    }
+
+    fn full(&self, keys: GroupKeys) -> GroupKeys {
         let weight = keys.weight.unwrap_or_default();
-        let keys = GroupKeys {
+        GroupKeys {
             weight: Some(weight),
             leaf_weight: Some(keys.leaf_weight.unwrap_or(weight)),
             memory: Some(keys.memory.unwrap_or(self.memory)),
             connections: Some(keys.connections.unwrap_or(self.connections)),
             ..keys
-        };
+        }
+    }
+
+    fn add(&mut self, path: &str, keys: GroupKeys, is_of_file: bool) {
+        let keys = self.full(keys);
         let room = self.rooms.tenant(path, keys.connections.unwrap_or(self.connections));
         let (device_weights, exports) = (BTreeMap::new(), BTreeMap::new());
-        let group = Group { keys, device_weights, room, is_of_file, exports };
+        let is_made = false;
+        let group = Group { keys, device_weights, room, is_of_file, is_made, exports };
         self.by_path.insert(path.to_owned(), group);
     }
 
@@ -112,13 +178,13 @@ impl Groups {
         }
     }
 
-    /// The weights that are written of a group, which is one of these or the root.
+    /// The weights that are written of a group; the usual ones of one that is gone.
     pub(crate) fn weights(&self, path: &str) -> Weights {
         if path == ROOT {
             // It has no weight that could be set.
             return Weight::ROOT.into();
         }
-        self.by_path[path].keys.weights()
+        self.keys(path).cloned().unwrap_or_default().weights()
     }
 
     /// The room of a group for clients.

@@ -1,7 +1,8 @@
 //! The images of volumes that are made by request: what each is to be, and the files.
 //!
-//! Paths are below the pool's directory, and no part of one is a symbolic link. What was made is
-//! removed again unless it becomes a volume.
+//! Paths are below the pool's directory, and no part of one is a symbolic link when the volume is
+//! made; of a pool without a directory they are absolute, and anywhere. What was made is removed
+//! again unless it becomes a volume.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Pool;
-use crate::config::{MULTIPLE, NewVolume, Source};
+use crate::config::{MULTIPLE, Source, WantedVolume};
 use crate::ctl::VolumeError;
 
 /// Only the user who runs the server may use an image that it makes.
@@ -53,7 +54,7 @@ impl Plan {
     /// Looks at what there is; a template that is a volume has that path.
     pub(super) fn of(
         pool: &Pool,
-        wanted: &NewVolume,
+        wanted: &WantedVolume,
         template: impl FnOnce(&str) -> Result<Option<PathBuf>, VolumeError>,
     ) -> Result<Self, VolumeError> {
         let copy = wanted.more.copy;
@@ -73,6 +74,9 @@ impl Plan {
             Source::Path(path) => {
                 let path = beside(pool, path)?;
                 let has = size_of(&path, &open(pool, &path, OFlags::RDONLY)?)?;
+                if has == 0 {
+                    return Err(image_error(&path, &io::Error::other("it has 0 bytes")));
+                }
                 if let Some(size) = asked.filter(|size| *size != has) {
                     let allowed = format!("the image has {has} bytes, and so has the volume");
                     return Err(VolumeError::Size { size, allowed });

@@ -12,6 +12,7 @@
 
 mod change;
 mod create;
+mod group;
 mod groups;
 mod image;
 mod remove;
@@ -28,7 +29,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::groups::Groups;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{BackendConfig, Config, DiskKeys, NewVolume, devices_of};
+use crate::config::{BackendConfig, Config, DiskKeys, WantedVolume, devices_of};
 use crate::control::PATIENCE;
 use crate::ctl::{SettingsInForce, VolumeError};
 use crate::export_table::ServedExports;
@@ -86,11 +87,13 @@ struct State {
 #[derive(Debug)]
 struct Volume {
     /// As it was asked for.
-    of: NewVolume,
+    of: WantedVolume,
     is_of_file: bool,
     path: PathBuf,
     /// Whether its image was made with it.
     is_made: bool,
+    /// Whether its group has come with it, so that weight and limits are the volume's.
+    has_own_group: bool,
     size: u64,
     stage: Stage,
     /// The place of its descriptor; none of the file's.
@@ -141,13 +144,14 @@ impl Catalogue {
             let backend = &config.disks[export.disk].volumes[export.volume].backend;
             let BackendConfig::File { path, .. } = backend else { return None };
             let id = *volumes.get(export.disk)?.get(export.volume)?;
-            let mut of = NewVolume::of_file(&export.name, &export.keys);
+            let mut of = WantedVolume::of_file(&export.name, &export.keys);
             of.more.size = Some(export.size);
             let volume = Volume {
                 of,
                 is_of_file: true,
                 path: path.clone(),
                 is_made: false,
+                has_own_group: false,
                 size: export.size,
                 stage: Stage::Ready(id),
                 _room: None,
@@ -199,7 +203,7 @@ impl Catalogue {
         })
     }
 
-    fn pool_of(&self, of: &NewVolume) -> Result<&Pool, VolumeError> {
+    fn pool_of(&self, of: &WantedVolume) -> Result<&Pool, VolumeError> {
         self.pool(of.keys.pool.as_deref().unwrap_or_default())
     }
 
@@ -250,6 +254,12 @@ impl Volume {
 }
 
 impl Pool {
+    /// What its owner answers, however long that takes: what was asked for is done then, and can be
+    /// undone.
+    fn certain_answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, VolumeError> {
+        answer.recv().map_err(|_| VolumeError::Unanswered(self.name.clone()))
+    }
+
     /// What its owner answers.
     fn answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, VolumeError> {
         let late = |_| VolumeError::Unanswered(self.name.clone());

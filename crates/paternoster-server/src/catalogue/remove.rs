@@ -1,6 +1,6 @@
 //! Removes a volume that was made by request: its clients have time to leave.
 
-use std::sync::mpsc;
+use std::io;
 
 use super::image::image_error;
 use super::{Catalogue, Stage};
@@ -32,32 +32,35 @@ impl Catalogue {
         };
         let pool = self.pool_of(&of)?;
         let mut synced = Ok(());
+        let mut locked = None;
         if let Some(served) = served {
             self.exports.change(name, |entry| entry.is_leaving = true);
             let sync = question.data == Data::Keep;
             let removal = Removal { volume: served, drain, sync };
-            let removed: mpsc::Receiver<Removed> = pool.owner.remove_volume(removal);
-            // It takes as long as clients and the device do.
-            let removed = removed.recv().map_err(|_| VolumeError::Unanswered(pool.name.clone()))?;
+            let Removed { backend, synced: of_sync } =
+                pool.certain_answer(&pool.owner.remove_volume(removal))?;
             self.exports.remove(name);
             self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
-            let Removed { backend, synced: of_sync } = removed;
-            // What closing the file takes is not the owner's time.
-            drop(backend);
-            synced = of_sync;
+            (locked, synced) = (Some(backend), of_sync);
         }
-        let deleted = if question.data == Data::Delete {
-            std::fs::remove_file(&path).map_err(|error| image_error(&path, &error))
-        } else {
-            Ok(())
-        };
+        if question.data == Data::Delete
+            && let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            // It stays known, so that it can be asked for again.
+            let error = image_error(&path, &error);
+            self.state().made(name)?.stage = Stage::Missing(error.to_string());
+            return Err(error);
+        }
+        // Until here nobody else could have taken the image. What closing it takes is not the
+        // owner's time.
+        drop(locked);
         self.state().volumes.remove(name);
         let data = question.data;
         tracing::info!(disk = pool.name, volume = name, ?data, "a volume is removed");
         synced.map_err(|errno| {
             let (name, why) = (name.to_owned(), errno.to_string());
             VolumeError::NotDurable { name, why }
-        })?;
-        deleted
+        })
     }
 }

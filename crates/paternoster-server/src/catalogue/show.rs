@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::image::free;
 use super::{Catalogue, Stage, Volume};
+use crate::config::is_in;
 use crate::ctl::{
     PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
 };
@@ -43,12 +44,8 @@ impl Catalogue {
         let is_meant = |volume: &Volume| {
             let pool = volume.of.keys.pool.as_ref();
             let group = volume.of.group();
-            let is_in = |of: &String| {
-                let below = group.strip_prefix(of.trim_end_matches('/'));
-                below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-            };
             question.pool.as_ref().is_none_or(|of| pool == Some(of))
-                && question.group.as_ref().is_none_or(is_in)
+                && question.group.as_ref().is_none_or(|of| is_in(&group, of))
         };
         let state = self.state();
         let after = match &question.after {
@@ -73,18 +70,20 @@ impl Catalogue {
 
     /// Shows all pools.
     pub(crate) fn pools(&self) -> PoolsAnswer {
+        // A file system may take its time, and nobody else waits for it.
+        let free: Vec<_> = self.pools.iter().map(|pool| free(pool).map(|(free, _)| free)).collect();
         let state = self.state();
-        let pools = self.pools.iter().map(|pool| {
-            let here =
-                || state.volumes.values().filter(|of| of.of.keys.pool.as_ref() == Some(&pool.name));
+        let pools = self.pools.iter().zip(free).map(|(pool, free)| {
+            let (volumes, used) =
+                state.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
             PoolAnswer {
                 name: pool.name.clone(),
                 path: pool.keys.path.clone(),
                 devices: pool.devices.clone(),
                 capacity: pool.keys.capacity,
-                used: here().fold(0, |used, of| used.saturating_add(of.size)),
-                free: free(pool).map(|(free, _)| free),
-                volumes: here().count(),
+                used,
+                free,
+                volumes,
                 volumes_max: pool.keys.volumes,
             }
         });

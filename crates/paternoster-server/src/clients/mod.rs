@@ -37,6 +37,7 @@ use paternoster::{Instant, Nanos};
 use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome, VolumeId};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
+use slotmap::secondary::Entry;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use self::account::Grant;
@@ -138,9 +139,16 @@ impl Clients {
     /// Takes a client in.
     pub(crate) fn connect(&mut self, now: Instant, client: ClientId, new: NewConnection) {
         let Export { tenant, memory, .. } = &*new.export;
-        let tenant = self.tenants.entry(*tenant).expect("a tenant outlives its exports");
+        let key = *tenant;
+        let tenant = self.tenants.entry(key).expect("a tenant outlives its exports");
         let lease = || Lease::new(Arc::clone(memory), self.thread);
+        let is_new = matches!(tenant, Entry::Vacant(_));
         tenant.or_insert_with(|| Tenant::new(lease())).connections += 1;
+        if is_new {
+            // It may have taken the place of one that is gone.
+            let Self { changed, tenants, .. } = self;
+            changed.retain(|&tenant| tenants.contains_key(tenant));
+        }
         let id = self.connections.insert(Connection::new(new, client, now));
         if let Some(at_stop) = self.at_stop {
             self.connections[id].stop(at_stop);

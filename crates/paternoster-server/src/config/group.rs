@@ -422,3 +422,20 @@ fn check_all_used(draft: &Draft, members: &Members, mistakes: &mut Mistakes) {
         mistakes.add(&path.place, Problem::UnusedGroup { path: group, used });
     }
 }
+
+/// Whether the group of this path is the other, or below it.
+pub(crate) fn is_in(path: &str, other: &str) -> bool {
+    let below = path.strip_prefix(other.trim_end_matches('/'));
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_is_wanted_with_those_below_it() {
+        assert!(is_in("/gold", "/gold") && is_in("/gold/a", "/gold") && is_in("/gold", "/"));
+        assert!(is_in("/", "/") && !is_in("/goldfish", "/gold") && !is_in("/", "/gold"));
+    }
+}

@@ -36,6 +36,7 @@ mod live;
 mod machine;
 mod mistakes;
 mod nbd;
+pub(crate) mod new_group;
 mod new_volume;
 mod options;
 mod polling;
@@ -57,7 +58,7 @@ pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
-pub(crate) use group::parent_of;
+pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
@@ -66,7 +67,7 @@ pub use keys::{
 pub(crate) use keys::{DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, group_kind, limits_in_numbers};
 pub use listen::{Listen, ListenAddress};
 pub(crate) use new_volume::{
-    NewVolume, check_name as check_volume_name, schemas as volume_schemas,
+    WantedVolume, check_name as check_volume_name, schemas as volume_schemas,
 };
 pub use options::Options;
 pub use polling::{PollMode, Polling};

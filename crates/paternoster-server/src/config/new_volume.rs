@@ -23,7 +23,7 @@ use super::reference::object;
 
 /// A volume that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewVolume {
+pub(crate) struct WantedVolume {
     pub(crate) name: String,
     /// What a file says of a volume too; the path is its source's.
     pub(crate) keys: ExportKeys,
@@ -42,14 +42,22 @@ pub(crate) fn schemas() -> [Value; 2] {
     let keys: Vec<_> = of_file.chain(NewVolumeKeys::KEYS.iter().map(Key::info)).collect();
     let mut new = object(&keys);
     new["required"] = json!(["pool"]);
-    let mut patch = object(&keys);
+    let patch = patch_of(&new);
+    [new, patch]
+}
+
+/// The JSON Schema of a merge patch of an object of that schema: null has the default again.
+pub(super) fn patch_of(schema: &Value) -> Value {
+    let mut patch = schema.clone();
+    if let Some(patch) = patch.as_object_mut() {
+        patch.remove("required");
+    }
     for property in patch["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
         let description = property.as_object_mut().and_then(|one| one.remove("description"));
-        // Null has the default again.
         *property = json!({"anyOf": [property.take(), {"type": "null"}]});
         property["description"] = description.unwrap_or_default();
     }
-    [new, patch]
+    patch
 }
 
 /// Returns what is wrong with a name of a volume.
@@ -58,7 +66,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     check_volume_name(&name).map_err(|mistake| mistake.problem.to_string())
 }
 
-impl NewVolume {
+impl WantedVolume {
     /// Reads a body, or returns all that is wrong with it.
     pub(crate) fn read(name: &str, body: &Value) -> Result<Self, String> {
         let mut mistakes = Mistakes::default();
@@ -149,7 +157,7 @@ impl NewVolume {
 }
 
 /// Applies a merge patch: null removes, objects merge, all else replaces.
-fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+pub(super) fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (key, value) in patch {
         match (value, target.get_mut(key)) {
             (Value::Null, _) => {
@@ -170,8 +178,8 @@ fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
 mod tests {
     use super::*;
 
-    fn read(body: &Value) -> NewVolume {
-        NewVolume::read("vm7", body).expect("it is right")
+    fn read(body: &Value) -> WantedVolume {
+        WantedVolume::read("vm7", body).expect("it is right")
     }
 
     #[test]
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_told_at_once() {
-        let wrong = |body: Value| NewVolume::read("vm7", &body).expect_err("it is wrong");
+        let wrong = |body: Value| WantedVolume::read("vm7", &body).expect_err("it is wrong");
         let body = json!({"size": 7, "weigth": 1, "group": "gold", "weight": 5, "source": {}});
         let said = wrong(body);
         for part in [

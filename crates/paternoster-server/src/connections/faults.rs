@@ -52,7 +52,7 @@ impl Connections {
                     disk = self.label.config.name,
                     volume = self.label.volumes.name(fault.volume),
                     "a sync has failed: every FLUSH and every FUA command gets EIO until the \
-                     server restarts"
+                     server restarts, or the volume is reopened"
                 );
             }
         }

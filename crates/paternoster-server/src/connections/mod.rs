@@ -270,7 +270,9 @@ impl Front<Scheduler> for Connections {
                     let _ = sender.send(self.add_volume(owner, new));
                 }
                 Message::GrowVolume(volume, size, sender) => {
-                    let _ = sender.send(owner.grow_volume(volume, size));
+                    if self.label.volumes.is_here(volume) {
+                        let _ = sender.send(owner.grow_volume(volume, size));
+                    }
                 }
                 Message::VolumeStates(volumes, sender) => {
                     let _ = sender.send(self.volume_states(owner, &volumes));

@@ -56,7 +56,8 @@ impl Connections {
     }
 
     fn plan_weights(&self, owner: &DiskOwner, file: &GroupOnDisk, plan: &mut Plan) {
-        let id = self.group_of(owner, &file.path).expect("the groups are those of the disk");
+        // It may have come or gone since the file was read.
+        let Some(id) = self.group_of(owner, &file.path) else { return };
         let group = &owner.engine().elevator().groups()[id];
         let disk = &self.label.config.name;
         let known = plan.changes.len();
@@ -79,7 +80,8 @@ impl Connections {
     }
 
     fn plan_limits(&self, owner: &DiskOwner, file: &GroupOnDisk, plan: &mut Plan) {
-        let id = self.group_of(owner, &file.path).expect("the groups are those of the disk");
+        // It may have come or gone since the file was read.
+        let Some(id) = self.group_of(owner, &file.path) else { return };
         let in_force = owner.engine().elevator().groups()[id].limits();
         if *in_force == file.limits {
             return;

@@ -83,7 +83,7 @@ pub(crate) enum End {
     CutOff,
 }
 
-/// A removal that has begun.
+/// A removal that is under way.
 #[derive(Debug)]
 pub(super) struct Going {
     of: Removal,
@@ -107,13 +107,18 @@ enum Stage {
 }
 
 impl Connections {
-    /// Begins to remove a volume; `answer` takes what is left of it.
+    /// Begins to remove a volume, unless it is going or gone; `answer` takes what is left of it.
     pub(super) fn remove_volume(
         &mut self,
         owner: &DiskOwner,
         removal: Removal,
         answer: mpsc::Sender<Removed>,
     ) {
+        let is_going = self.going.iter().any(|one| one.of.volume == removal.volume);
+        if is_going || !self.label.volumes.is_here(removal.volume) {
+            // Whoever asks hears that nothing comes.
+            return;
+        }
         self.removals = self.removals.wrapping_add(1) % SHUTDOWN;
         let stage = Stage::Draining(owner.now() + removal.drain);
         let (of, number, ioc) = (removal, self.removals, None);
@@ -122,6 +127,10 @@ impl Connections {
 
     /// Has each removal go on, as far as it can.
     pub(super) fn go_on_removing(&mut self, owner: &mut DiskOwner) {
+        if self.shutting_down.is_some() {
+            // The end of the disk flushes all volumes, and is the end of these too.
+            return;
+        }
         let mut going = std::mem::take(&mut self.going);
         for one in &mut going {
             self.go_on_with(owner, one);
@@ -189,7 +198,7 @@ impl Connections {
 
     /// Nothing is known of a volume any more.
     fn forget_volume(&mut self, owner: &mut DiskOwner, volume: VolumeId) {
-        self.label.volumes.remove(volume);
+        self.label.volumes.remove(owner, volume);
         self.faults.forget(volume);
         owner.administer(|elevator, now| self.tenants.remove_exports(elevator, now, volume));
     }
@@ -206,6 +215,44 @@ pub(super) fn own_io_context(owner: &mut DiskOwner) -> IocId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::faulty::Faulty;
+    use crate::connections::shutdown::Patience;
+    use crate::stat::Detail;
+
+    /// A second one while the first syncs would have nothing to remove.
+    #[test]
+    fn volume_is_removed_once_and_one_that_is_gone_is_not_asked_for() {
+        let (sender, volume) = mpsc::channel();
+        let disk = Faulty::serve(Ok(0), Patience::default(), move |owner| {
+            let volume = owner.engine().open_volumes().next().expect("it has one");
+            sender.send(volume).expect("somebody waits for it");
+        });
+        let volume = volume.recv().expect("it has one");
+        let removal = || Removal { volume, drain: Nanos::ZERO, sync: true };
+        let [first, second] = [(); 2].map(|()| disk.handle.remove_volume(removal()));
+        let removed = first.recv().expect("it is gone");
+        assert_eq!((removed.synced, removed.backend.capabilities().size), (Ok(()), 1 << 20));
+        assert!(second.recv().is_err() && disk.handle.remove_volume(removal()).recv().is_err());
+        assert!(disk.handle.grow_volume(volume, 2 << 20).recv().is_err());
+        assert!(disk.handle.volume_states(vec![volume]).recv().expect("it answers").is_empty());
+        let stat = disk.handle.stat(Detail::Groups).recv().expect("it answers");
+        assert_eq!((stat.syncs, stat.size_bytes), (1, 0), "what is gone has still been counted");
+        disk.end().expect("a good end");
+    }
+
+    #[test]
+    fn last_sync_that_fails_is_told() {
+        let (sender, volume) = mpsc::channel();
+        let disk = Faulty::serve(Err(Errno::IO), Patience::default(), move |owner| {
+            let volume = owner.engine().open_volumes().next().expect("it has one");
+            sender.send(volume).expect("somebody waits for it");
+        });
+        let volume = volume.recv().expect("it has one");
+        let removal = Removal { volume, drain: Nanos::ZERO, sync: true };
+        let removed = disk.handle.remove_volume(removal).recv().expect("it is gone");
+        assert_eq!(removed.synced, Err(Errno::IO));
+        disk.end().expect("nothing is left to flush");
+    }
 
     #[test]
     fn tag_says_whose_flush_it_is() {

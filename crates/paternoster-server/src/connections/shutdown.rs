@@ -142,10 +142,10 @@ impl Connections {
     }
 }
 
-/// Puts the last flush of each open volume. Returns how many those are.
+/// Puts the last flush of each volume. Returns how many those are.
 pub(super) fn flush(owner: &mut DiskOwner) -> usize {
     let (tag, ioc) = (Flusher::Shutdown.tag(), own_io_context(owner));
-    let volumes: Vec<_> = owner.engine().open_volumes().collect();
+    let volumes: Vec<_> = owner.engine().volumes().collect();
     for &volume in &volumes {
         owner.submit(DiskCommand { tag, volume, ioc, op: CommandOp::Flush });
     }

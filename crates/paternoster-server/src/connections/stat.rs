@@ -59,7 +59,7 @@ impl Connections {
             learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
-            syncs: self.label.volumes.syncs(owner).map(|syncs| syncs.succeeded).sum(),
+            syncs: self.label.volumes.syncs_succeeded(owner),
             sync_failed: self.label.volumes.syncs(owner).any(|syncs| syncs.failed),
             switches: switches.switches,
             moved: switches.moved,

@@ -54,6 +54,7 @@ impl Connections {
             return;
         }
         self.unmet_targets.asked = Some(now);
+        self.unmet_targets.seen.retain(|&tenant, _| self.tenants.get(tenant).is_some());
         for GivenUp { tenant, target, sentence } in self.given_up(owner) {
             if self.unmet_targets.note(now, tenant, target) {
                 tracing::warn!(disk = self.label.config.name, "{sentence}");

@@ -30,6 +30,8 @@ struct Served {
 pub(crate) struct Volumes {
     is_pool: bool,
     all: IndexMap<VolumeId, Served>,
+    /// Syncs that succeeded of those that have gone.
+    gone_syncs: u64,
     /// What is wrong with the image of each, as of the last look.
     damage: BTreeMap<VolumeId, Damage>,
     /// Which is looked at next.
@@ -45,7 +47,8 @@ impl Volumes {
         all: impl IntoIterator<Item = (VolumeId, &'c VolumeConfig)>,
     ) -> Self {
         let (served, damage) = (IndexMap::new(), BTreeMap::new());
-        let mut volumes = Self { is_pool, all: served, damage, next: 0, looked_at: None };
+        let mut volumes =
+            Self { is_pool, all: served, damage, gone_syncs: 0, next: 0, looked_at: None };
         all.into_iter().for_each(|(id, config)| volumes.add(id, config.name.clone()));
         volumes
     }
@@ -60,8 +63,9 @@ impl Volumes {
         self.all[&id].is_closing = true;
     }
 
-    /// A volume has gone.
-    pub(super) fn remove(&mut self, id: VolumeId) {
+    /// A volume goes.
+    pub(super) fn remove(&mut self, owner: &DiskOwner, id: VolumeId) {
+        self.gone_syncs += owner.engine().sync_stats(id).succeeded;
         self.all.swap_remove(&id);
         self.damage.remove(&id);
     }
@@ -94,6 +98,11 @@ impl Volumes {
     /// Bytes of all.
     pub(super) fn size(&self, owner: &DiskOwner) -> u64 {
         self.all.keys().map(|&id| owner.backend(id).capabilities().size).sum()
+    }
+
+    /// Syncs that succeeded, of all, also of those that have gone.
+    pub(super) fn syncs_succeeded(&self, owner: &DiskOwner) -> u64 {
+        self.gone_syncs + self.syncs(owner).map(|syncs| syncs.succeeded).sum::<u64>()
     }
 
     /// What has become of the syncs of each.

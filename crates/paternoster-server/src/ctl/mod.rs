@@ -8,7 +8,7 @@
 //!   GET, PUT  /v1/groups/settings
 //!   GET, PUT  /v1/disks/settings
 //!   GET  /v1/pools
-//!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME       volumes_http.rs
+//!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME, /v1/groups/PATH    volumes_http.rs
 //!   GET  /v1/openapi.json          all of these, as a document: resources.rs
 //!   GET  /v1/operations/ID         what takes longer than a client waits: operations.rs
 //!   POST /v1/reload
@@ -50,10 +50,10 @@ pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
 pub use volume::{
-    Data, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumeStage,
-    VolumesAnswer, VolumesQuestion,
+    Data, GroupsAnswer, PoolAnswer, PoolsAnswer, Put, PutGroup, RemovalQuestion, ServedGroup,
+    VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
 };
 pub use volume_client::{
-    Changed, fetch_operation, fetch_pools, fetch_volume, fetch_volumes, patch_volume, put_volume,
-    remove_volume, reopen_volume, wait_for,
+    Changed, fetch_groups, fetch_operation, fetch_pools, fetch_volume, fetch_volumes, patch_volume,
+    put_group, put_volume, remove_group, remove_volume, reopen_volume, wait_for,
 };

@@ -6,11 +6,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::volume_schemas;
+use crate::config::{new_group, volume_schemas};
 use crate::stat::Stat;
 
 pub(super) const STAT: &str = "/v1/stat";
 pub(super) const GROUPS: &str = "/v1/groups/settings";
+pub(super) const ALL_GROUPS: &str = "/v1/groups";
+pub(super) const GROUP: &str = "/v1/groups/{path}";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 pub(super) const RELOAD: &str = "/v1/reload";
 pub(super) const TRACE: &str = "/v1/trace";
@@ -147,7 +149,10 @@ const RESOURCES: &[(&str, &[Operation])] = &[
                         "drain",
                         "How long clients have to leave, such as `30s`, which it is if missing.",
                     ),
-                    ("data", "`keep`, or `delete` for an image that was made with the volume."),
+                    (
+                        "data",
+                        "`keep`, or `delete`: refused if the image was there before the volume.",
+                    ),
                     WAIT,
                 ],
                 None,
@@ -164,6 +169,41 @@ const RESOURCES: &[(&str, &[Operation])] = &[
             None,
             &[(200, "Volume"), (202, "Operation")],
         )],
+    ),
+    (
+        ALL_GROUPS,
+        &[get(
+            "All groups, by path, with what the file or a request sets.",
+            &[],
+            &[(200, "Groups")],
+        )],
+    ),
+    (
+        GROUP,
+        &[
+            get("A group; its path is percent-encoded: `%2Fgold`.", &[], &[(200, "Group")]),
+            change(
+                "PUT",
+                "Makes a group, or has the one of that path be as the body says.",
+                &[],
+                Some("NewGroup"),
+                &[(201, "Group"), (200, "Group")],
+            ),
+            change(
+                "PATCH",
+                "Changes a group by a JSON merge patch; one of the file until that is read again.",
+                &[],
+                Some("GroupPatch"),
+                &[(200, "Group")],
+            ),
+            change(
+                "DELETE",
+                "Removes a group that was made by request, and has no exports.",
+                &[],
+                None,
+                &[(200, "Removed")],
+            ),
+        ],
     ),
     (
         OPERATION,
@@ -251,6 +291,7 @@ fn reference(schema: &str) -> Value {
 /// The schemas of bodies and answers.
 fn schemas() -> Value {
     let [new, patch] = volume_schemas();
+    let [new_group, group_patch] = new_group::schemas();
     let [text, number, flag] = ["string", "integer", "boolean"].map(|kind| json!({"type": kind}));
     let version = json!({"const": Stat::VERSION});
     let words = |words: &[&str]| json!({ "enum": words });
@@ -286,37 +327,72 @@ fn schemas() -> Value {
         ("volumes", number.clone(), true),
         ("volumes_max", number.clone(), true),
     ]);
-    let operation = object(&[
-        ("version", version.clone(), true),
-        ("id", number.clone(), true),
-        ("kind", words(&["create", "change", "remove", "reopen"]), true),
-        ("volume", text.clone(), true),
-        ("state", words(&["running", "done", "failed"]), true),
-        ("problem", reference("Problem"), false),
-    ]);
-    let [kind, title, detail, error] =
-        ["type", "title", "detail", "error"].map(|name| (name, text.clone(), true));
-    let status = ("status", number, true);
-    let problem = object(&[kind, title, status, detail, ("version", version.clone(), true), error]);
     let volumes = [
         ("version", version.clone(), true),
         ("volumes", list(reference("Volume")), true),
         ("next", text.clone(), false),
     ];
+    let groups = [("version", version.clone(), true), ("groups", list(reference("Group")), true)];
     let pools = [("version", version.clone(), true), ("pools", list(reference("Pool")), true)];
     json!({
         "Any": {"type": "object"},
+        "Group": group(&new_group),
+        "GroupPatch": group_patch,
+        "Groups": object(&groups),
+        "NewGroup": new_group,
         "NewVolume": new,
-        "Operation": operation,
+        "Operation": operation(),
         "Pool": pool,
         "Pools": object(&pools),
-        "Problem": problem,
+        "Problem": problem(),
         "Removed": object(&[("version", version, true), ("removed", text.clone(), true)]),
         "Text": text,
         "Volume": volume,
         "VolumePatch": patch,
         "Volumes": object(&volumes),
     })
+}
+
+/// The schema of an operation.
+fn operation() -> Value {
+    let [text, number] = ["string", "integer"].map(|kind| json!({"type": kind}));
+    let words = |words: &[&str]| json!({ "enum": words });
+    object(&[
+        ("version", json!({"const": Stat::VERSION}), true),
+        ("id", number, true),
+        ("kind", words(&["create", "change", "remove", "reopen"]), true),
+        ("volume", text, true),
+        ("state", words(&["running", "done", "failed"]), true),
+        ("problem", reference("Problem"), false),
+    ])
+}
+
+/// The schema of an error.
+fn problem() -> Value {
+    let text = |name| (name, json!({"type": "string"}), true);
+    let [kind, title, detail, error] = ["type", "title", "detail", "error"].map(text);
+    let status = ("status", json!({"type": "integer"}), true);
+    let version = ("version", json!({"const": Stat::VERSION}), true);
+    object(&[kind, title, status, detail, version, error])
+}
+
+/// The schema of a group: what may be asked for, and what there is beside.
+fn group(new: &Value) -> Value {
+    let number = || json!({"type": "integer"});
+    let mut group = object(&[
+        ("version", json!({"const": Stat::VERSION}), true),
+        ("path", json!({"type": "string"}), true),
+        ("of_file", json!({"type": "boolean"}), true),
+        ("exports", number(), true),
+        ("has_volumes", number(), true),
+        ("used", number(), true),
+    ]);
+    if let (Some(all), Some(settings)) =
+        (group["properties"].as_object_mut(), new["properties"].as_object())
+    {
+        all.extend(settings.clone());
+    }
+    group
 }
 
 /// An object of these properties, some of which are always there.

@@ -37,7 +37,8 @@ use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
-    PoolsAnswer, Put, RemovalQuestion, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
+    GroupsAnswer, PoolsAnswer, Put, PutGroup, RemovalQuestion, ServedGroup, VolumeAnswer,
+    VolumeError, VolumesAnswer, VolumesQuestion,
 };
 use super::volumes_http;
 use crate::metrics::{self, Metrics};
@@ -112,6 +113,35 @@ pub trait Control: Send + Sync + 'static {
     fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
         _ = question;
         self.volume(name).map(drop)
+    }
+
+    /// Reports all groups, and what is set of each by the file or by request. Called as `stat` is,
+    /// and so are the next four.
+    fn all_groups(&self) -> GroupsAnswer {
+        GroupsAnswer { version: Stat::VERSION, ..GroupsAnswer::default() }
+    }
+
+    /// Reports one group.
+    fn served_group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+        let (group, known) = (path.to_owned(), String::new());
+        Err(VolumeError::NoSuchGroup { group, known })
+    }
+
+    /// Makes a group as the body says, or changes it to that.
+    fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
+        _ = body;
+        self.served_group(path).map(|group| PutGroup { group, is_new: false })
+    }
+
+    /// Changes a group by a merge patch.
+    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, VolumeError> {
+        _ = changes;
+        self.served_group(path)
+    }
+
+    /// Removes a group.
+    fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+        self.served_group(path).map(drop)
     }
 
     /// Opens a volume again.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use axum::http::StatusCode;
 use paternoster::Nanos;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::answer::Status;
@@ -217,6 +217,46 @@ impl PoolsAnswer {
     }
 }
 
+/// One group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServedGroup {
+    /// [`Stat::VERSION`].
+    pub version: u32,
+    /// Its path.
+    pub path: String,
+    /// What is set of it, as it may be asked for.
+    #[serde(flatten)]
+    pub settings: Map<String, Value>,
+    /// Whether the server's file declares it, or an export in it.
+    pub of_file: bool,
+    /// Exports in it and below it.
+    pub exports: usize,
+    /// Volumes in it and below it.
+    pub has_volumes: usize,
+    /// What their sizes add up to.
+    pub used: u64,
+}
+
+/// All groups, in the order of their paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupsAnswer {
+    /// [`Stat::VERSION`].
+    pub version: u32,
+    /// The groups.
+    pub groups: Vec<ServedGroup>,
+}
+
+/// A group that was asked for, and whether it was made by that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutGroup {
+    /// The group.
+    pub group: ServedGroup,
+    /// Whether it was not there before.
+    pub is_new: bool,
+}
+
 /// A volume that was asked for, and whether it was made by that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
@@ -239,6 +279,15 @@ pub enum VolumeError {
     NoSuchPool { pool: String, known: String },
     #[error("there is no volume {0:?}")]
     NoSuchVolume(String),
+    #[error("there is no group {group:?}; there are: {known}")]
+    NoSuchGroup { group: String, known: String },
+    #[error("group {group:?} has {exports} exports, or groups below it: remove these first")]
+    NotEmpty { group: String, exports: usize },
+    #[error(
+        "group {group:?} has {volumes} volumes and {left} bytes left of its quota; {asked} were \
+         asked for"
+    )]
+    OverQuota { group: String, volumes: usize, left: u64, asked: u64 },
     #[error("{what} {name:?} is declared in the server's file: change it there, and reload")]
     DeclaredInFile { what: &'static str, name: String },
     #[error("volume {name:?} is there, {how}")]
@@ -247,10 +296,6 @@ pub enum VolumeError {
     NotNew(String),
     #[error("size {size}: {allowed}")]
     Size { size: u64, allowed: String },
-    #[error(
-        "volume {name:?} has {size} bytes: it becomes smaller without clients alone ({clients})"
-    )]
-    Smaller { name: String, size: u64, clients: u32 },
     #[error("volume {name:?} has {clients} clients; {what} changes without clients alone")]
     InUse { name: String, clients: u32, what: String },
     #[error("volume {0:?} is being changed by somebody else: ask again")]
@@ -279,11 +324,13 @@ pub enum VolumeError {
     Image { path: PathBuf, why: String },
     #[error("image {path:?} is there already: \"source\": {{\"path\": …}} takes it as it is")]
     ImageExists { path: PathBuf },
-    #[error("image {0:?} was not made by the server: \"data\": \"keep\" is allowed")]
+    #[error("image {0:?} was there before the volume, and is not deleted: data=keep is allowed")]
     NotMadeHere(PathBuf),
     #[error("pool {pool:?} has the scheduler {scheduler}, which has no limits; wfq has them")]
     NoLimits { pool: String, scheduler: String },
-    #[error("volume {name:?} has gone, and its last sync failed: {why}; its image stays")]
+    #[error(
+        "the last sync of volume {name:?} failed: {why}; it is not served, and its image stays"
+    )]
     NotDurable { name: String, why: String },
     #[error("pool {0:?} does not answer, or the server is being stopped")]
     Unanswered(String),
@@ -292,7 +339,9 @@ pub enum VolumeError {
 impl Status for VolumeError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::NoSuchPool { .. } | Self::NoSuchVolume(_) => StatusCode::NOT_FOUND,
+            Self::NoSuchPool { .. } | Self::NoSuchVolume(_) | Self::NoSuchGroup { .. } => {
+                StatusCode::NOT_FOUND
+            }
             Self::Name(_)
             | Self::Value(_)
             | Self::Size { .. }
@@ -302,13 +351,14 @@ impl Status for VolumeError {
             | Self::NoLimits { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::DeclaredInFile { .. }
             | Self::Exists { .. }
-            | Self::Smaller { .. }
             | Self::InUse { .. }
             | Self::Busy(_)
             | Self::Image { .. }
             | Self::ImageExists { .. }
+            | Self::NotEmpty { .. }
             | Self::NotMadeHere(_) => StatusCode::CONFLICT,
             Self::OverCapacity { .. }
+            | Self::OverQuota { .. }
             | Self::TooMany { .. }
             | Self::NoDescriptor(_)
             | Self::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
@@ -327,9 +377,11 @@ impl Status for VolumeError {
             Self::DeclaredInFile { .. } => "declared-in-file",
             Self::Exists { .. } | Self::NotNew(_) => "exists",
             Self::Size { .. } => "bad-size",
-            Self::Smaller { .. } => "smaller",
             Self::InUse { .. } => "in-use",
             Self::Busy(_) => "busy",
+            Self::NoSuchGroup { .. } => "no-such-group",
+            Self::NotEmpty { .. } => "not-empty",
+            Self::OverQuota { .. } => "over-quota",
             Self::OverCapacity { .. } | Self::TooMany { .. } | Self::NoDescriptor(_) => {
                 "over-capacity"
             }

@@ -1,4 +1,4 @@
-//! The client of `/v1/volumes`, `/v1/pools` and `/v1/operations`.
+//! The client of `/v1/volumes`, `/v1/pools`, `/v1/groups` and `/v1/operations`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::client::{CtlError, ask, ask_any, parse};
 use super::operations::{OperationAnswer, OperationState};
-use super::resources::{POOLS, VOLUMES};
-use super::volume::{PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion};
+use super::resources::{ALL_GROUPS, POOLS, VOLUMES};
+use super::volume::{
+    GroupsAnswer, PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion,
+};
 use crate::uri::encode;
 
 /// How often an operation is asked about.
@@ -104,4 +106,26 @@ fn volume(name: &str) -> String {
 fn with_query(resource: &str, question: &impl Serialize) -> String {
     let query = serde_urlencoded::to_string(question).expect("texts and numbers");
     if query.is_empty() { resource.to_owned() } else { format!("{resource}?{query}") }
+}
+
+/// Asks for all groups, as the file and requests set them.
+pub fn fetch_groups(path: &Path) -> Result<(String, GroupsAnswer), CtlError> {
+    let version = |answer: &GroupsAnswer| answer.version;
+    ask(path, Method::GET, ALL_GROUPS, Bytes::new(), version)
+}
+
+/// Has a group be made as the body says, or be as it says.
+pub fn put_group(path: &Path, group: &str, body: &Value) -> Result<String, CtlError> {
+    let body = body.to_string().into();
+    ask_any(path, Method::PUT, &resource_of(group), body).map(|(_, json)| json)
+}
+
+/// Has a group be removed.
+pub fn remove_group(path: &Path, group: &str) -> Result<String, CtlError> {
+    ask_any(path, Method::DELETE, &resource_of(group), Bytes::new()).map(|(_, json)| json)
+}
+
+/// The resource of a group.
+fn resource_of(group: &str) -> String {
+    format!("{ALL_GROUPS}/{}", encode(group.as_bytes(), b""))
 }

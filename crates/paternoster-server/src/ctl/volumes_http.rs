@@ -1,4 +1,4 @@
-//! The resources of volumes, pools and operations, as HTTP has them.
+//! The resources of volumes, pools, groups and operations, as HTTP has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,11 @@ use tokio::task::spawn_blocking;
 
 use super::operations::{Operation, Operations};
 use super::problem::{Problem, answered, json, refuse};
-use super::resources::{OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
+use super::resources::{ALL_GROUPS, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
 use super::server::{Control, read};
-use super::volume::{Put, RemovalQuestion, VolumeError, VolumesQuestion};
+use super::volume::{Put, PutGroup, RemovalQuestion, VolumeError, VolumesQuestion};
 use crate::config::{parse_span, shown_span};
+use crate::stat::Stat;
 
 /// How long a client waits for a change unless it says so, and at most: a connection has no more
 /// time.
@@ -43,11 +44,68 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
         .route(VOLUME, get(volume).put(put).patch(patch).delete(remove))
         .route(REOPEN, post(reopen))
         .route(OPERATION, get(operation))
+        .route(ALL_GROUPS, get(groups))
+        .route(GROUP, get(group).put(put_group).patch(patch_group).delete(remove_group))
         .with_state((server, Arc::default()))
 }
 
 async fn pools(State((server, _)): Server) -> Response {
     answered(spawn_blocking(move || Ok::<_, VolumeError>(server.pools())).await)
+}
+
+async fn groups(State((server, _)): Server) -> Response {
+    answered(spawn_blocking(move || Ok::<_, VolumeError>(server.all_groups())).await)
+}
+
+async fn group(State((server, _)): Server, path: Result<Path<String>, PathRejection>) -> Response {
+    match named(path) {
+        Ok(path) => answered(spawn_blocking(move || server.served_group(&path)).await),
+        Err(refused) => refused,
+    }
+}
+
+async fn put_group(
+    State((server, _)): Server,
+    path: Result<Path<String>, PathRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let (path, body) = match (named(path), object(body)) {
+        (Ok(path), Ok(body)) => (path, body),
+        (Err(refused), _) | (_, Err(refused)) => return refused,
+    };
+    match spawn_blocking(move || server.put_group(&path, &body)).await {
+        Ok(Ok(PutGroup { group, is_new: true })) => json(StatusCode::CREATED, &group),
+        other => answered(other.map(|done| done.map(|put| put.group))),
+    }
+}
+
+async fn patch_group(
+    State((server, _)): Server,
+    path: Result<Path<String>, PathRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    match (named(path), object(body)) {
+        (Ok(path), Ok(body)) => {
+            answered(spawn_blocking(move || server.patch_group(&path, &body)).await)
+        }
+        (Err(refused), _) | (_, Err(refused)) => refused,
+    }
+}
+
+async fn remove_group(
+    State((server, _)): Server,
+    path: Result<Path<String>, PathRejection>,
+) -> Response {
+    let removed = move |path: String| server.remove_group(&path).map(|()| removed(&path));
+    match named(path) {
+        Ok(path) => answered(spawn_blocking(move || removed(path)).await),
+        Err(refused) => refused,
+    }
+}
+
+/// The answer about what is gone.
+fn removed(name: &str) -> Value {
+    serde_json::json!({"version": Stat::VERSION, "removed": name})
 }
 
 async fn volumes(
@@ -119,7 +177,7 @@ async fn remove(
     let operation = Operation { kind: "remove", volume: name.clone(), wait };
     let work = move || {
         server.remove_volume(&name, &question)?;
-        Ok((StatusCode::OK, serde_json::json!({"version": 1, "removed": name})))
+        Ok((StatusCode::OK, removed(&name)))
     };
     operations.run(operation, work).await
 }
@@ -163,9 +221,13 @@ fn begin(
 ) -> Result<(Operation, Value), Response> {
     let volume = named(name)?;
     let wait = wait(query(question, "wait=2s is allowed")?.wait.as_deref())?;
+    Ok((Operation { kind, volume, wait }, object(body)?))
+}
+
+#[expect(clippy::result_large_err, reason = "it is the answer")]
+fn object(body: Result<Bytes, BytesRejection>) -> Result<Value, Response> {
     let body = read(body, "a JSON object of keys and values is allowed");
-    let body = body.map_err(|(status, error)| refuse(status, error))?;
-    Ok((Operation { kind, volume, wait }, body))
+    body.map_err(|(status, error)| refuse(status, error))
 }
 
 #[expect(clippy::result_large_err, reason = "it is the answer")]

@@ -123,7 +123,8 @@ figures! {
     queued: u32, Gauge, metric "disk_queued_requests";
     /// Syncs of the disk that succeeded.
     syncs: u64, Counter, metric "disk_syncs_total";
-    /// Whether a sync has failed: flushes and FUA writes get errors until the restart.
+    /// Whether a sync has failed: flushes and FUA writes get errors until the restart, or until its
+    /// volume is reopened.
     sync_failed: bool, Flag, metric "disk_sync_failed";
     /// Whether weights have an effect under `scheduler`.
     weights_apply: bool, Flag;

@@ -12,6 +12,7 @@ use paternoster_server::ControlHandle;
 use paternoster_server::ctl::{
     Control as _, Data, RemovalQuestion, VolumeAnswer, VolumeError, VolumeStage, VolumesQuestion,
 };
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Rig, refusal, rest};
@@ -285,6 +286,7 @@ fn template_is_copied_or_shares_blocks_and_both_go_their_own_ways() {
 fn volume_becomes_smaller_or_read_only_without_clients_and_opens_again() {
     let rig = pool();
     rig.make("vm7", &json!({"pool": "fast", "size": "8M"}));
+    let control = rig.control();
     let mut client = rig.client("vm7");
     client.write(0, &[5; 4096]);
     let patch = json!({"size": "4M", "read_only": true});
@@ -303,6 +305,23 @@ fn volume_becomes_smaller_or_read_only_without_clients_and_opens_again() {
     assert_eq!(write.map(drop), Err(NbdError::NotPermitted));
     client.ask(Command::Disconnect);
     rig.until_empty();
+    // Somebody else reads it under a lock: it cannot be opened for writing, and stays as it is.
+    let reader = File::open(rig.image("vm7.img")).expect("its image");
+    flock(&reader, FlockOperation::NonBlockingLockShared).expect("it is read-only");
+    let error = control.patch_volume("vm7", &json!({"read_only": false})).expect_err("a lock");
+    assert!(error.to_string().contains("has locked it"), "{error}");
+    let as_before = control.volume("vm7").expect("it is there");
+    assert_eq!((as_before.state, as_before.read_only), (VolumeStage::Ready, true));
+    drop(reader);
+    // Somebody has cut its image: clients would be told of bytes that are not there.
+    let resize = |size| File::options().write(true).open(rig.image("vm7.img"))?.set_len(size);
+    resize(2 << 20).expect("it is cut");
+    let error = control.reopen_volume("vm7").expect_err("it is too short");
+    assert!(error.to_string().contains("it has 2097152 bytes, and the volume 4194304"), "{error}");
+    let smaller = control.patch_volume("vm7", &json!({"size": "1M"})).expect_err("not served");
+    assert!(smaller.to_string().contains("reopen it first"), "{smaller}");
+    resize(4 << 20).expect("room");
+    control.reopen_volume("vm7").expect("it has its bytes again");
     // Somebody has taken its image away; it can be brought back.
     fs::rename(rig.image("vm7.img"), rig.image("away.img")).expect("it is moved");
     let error = rig.control().reopen_volume("vm7").expect_err("there is no image");
@@ -355,7 +374,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing_behind() {
         (
             "gold",
             json!({"pool": "fast", "size": "1M", "weight": 5}),
-            "group \"/gold\" is there, so its weight",
+            "group \"/gold\" was there before the volume, so",
         ),
         ("n", json!({"pool": "fast", "source": {"template": "none.img"}}), "image \""),
         ("n", path("../outside.img"), "image \""),
@@ -368,13 +387,17 @@ fn what_cannot_be_is_refused_and_leaves_nothing_behind() {
             "size 2097152: the image has 1048576 bytes",
         ),
     ];
-    let before = rig.control().pools();
+    let used = || {
+        let pools = rig.control().pools().pools;
+        pools.iter().map(|pool| (pool.used, pool.volumes)).collect::<Vec<_>>()
+    };
+    let before = used();
     for (name, body, said) in cases {
         let shown = body.to_string();
         let error = rig.refused(name, &body).to_string();
         assert!(error.starts_with(said), "{name} {shown}\n{error}");
     }
-    assert_eq!(rig.control().pools(), before);
+    assert_eq!(used(), before);
     let files = fs::read_dir(rig.dir.path().join("images")).expect("the directory").count();
     assert_eq!(files, 2);
     for index in 0..4 {
@@ -416,5 +439,52 @@ fn volumes_are_listed_by_name_a_page_at_a_time() {
     assert_eq!((fast.name.as_str(), fast.used, fast.volumes), ("fast", 3 << 20, 3));
     assert_eq!((fast.capacity, fast.volumes_max), (Some(64 << 20), 5));
     assert!(fast.free.expect("a file system") > 0);
+    rig.end();
+}
+
+#[test]
+fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
+    let rig = pool();
+    let control = rig.control();
+    let body = json!({"weight": 300, "capacity": "4M", "volumes": 2, "limits": {"riops": 9000}});
+    let made = control.put_group("/silver", &body).expect("it can be made");
+    assert!(made.is_new && !made.group.of_file);
+    assert!(!control.put_group("/silver", &body).expect("it is there").is_new);
+    assert_eq!(rig.weights(), [("/gold".to_owned(), 500)].into(), "it has no export");
+    let volume = |size: &str| json!({"pool": "fast", "size": size, "group": "/silver/vms"});
+    rig.make("a", &volume("3M"));
+    assert_eq!(rig.weights()["/silver"], 300);
+    let error = rig.refused("b", &volume("2M")).to_string();
+    let expected = "group \"/silver\" has 1 volumes and 1048576 bytes left of its quota; 2097152 \
+                    were asked for";
+    assert_eq!(error, expected);
+    rig.make("b", &volume("1M"));
+    assert!(matches!(rig.refused("c", &volume("1M")), VolumeError::OverQuota { .. }));
+    let grown = control.patch_volume("b", &json!({"size": "2M"})).expect_err("the quota");
+    assert!(matches!(grown, VolumeError::OverQuota { .. }), "{grown}");
+    let patch = json!({"weight": 700, "capacity": null, "volumes": null});
+    let patched = control.patch_group("/silver", &patch).expect("it may change");
+    assert_eq!((patched.exports, patched.has_volumes, patched.used), (2, 2, 4 << 20));
+    assert_eq!(patched.settings["limits"], json!({"riops": 9000}));
+    assert_eq!(rig.weights()["/silver"], 700);
+    control.patch_volume("b", &json!({"size": "2M"})).expect("there is no quota");
+    let full = control.remove_group("/silver").expect_err("it has exports");
+    assert!(matches!(full, VolumeError::NotEmpty { exports: 2, .. }), "{full}");
+    for name in ["a", "b"] {
+        rig.remove(name, "0s", Data::Delete).expect("it is gone");
+    }
+    assert_eq!(rig.weights(), [("/gold".to_owned(), 500)].into());
+    let kept = control.served_group("/silver").expect("it stays without exports");
+    assert_eq!((kept.exports, &kept.settings["weight"]), (0, &json!(700)));
+    control.remove_group("/silver").expect("it is empty");
+    assert!(matches!(control.served_group("/silver"), Err(VolumeError::NoSuchGroup { .. })));
+    // The file's is the file's, and may be tuned.
+    let declared = control.put_group("/gold", &json!({})).expect_err("it is declared");
+    assert!(matches!(declared, VolumeError::DeclaredInFile { what: "group", .. }));
+    control.patch_group("/gold", &json!({"weight": 50})).expect("it may change");
+    assert_eq!(rig.weights()["/gold"], 50);
+    for (path, body) in [("gold", json!({})), ("/", json!({})), ("/s", json!({"weight": 0}))] {
+        assert!(control.put_group(path, &body).is_err(), "{path} {body}");
+    }
     rig.end();
 }

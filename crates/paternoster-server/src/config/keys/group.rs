@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paternoster::{GroupLimits, Nanos, Weight, Weights};
 use serde_json::{Value, json};
 
-use super::kinds::{About, Entry, Kind, Rate, Span, SpanOrNone, Whole};
+use super::kinds::{About, Entry, Kind, Rate, Size, Span, SpanOrNone, Whole};
 use super::server::{CONNECTIONS, MEMORY};
 use super::written::At;
 use super::{Keys as _, keys};
@@ -14,6 +14,9 @@ const WEIGHTS: Whole<u32> = Whole::new(Weight::MIN as i64..=Weight::MAX as i64, 
 
 /// The longest latency target: an hour.
 const LONGEST_TARGET: Nanos = Nanos::from_millis(3_600_000);
+
+const QUOTA: Size = Size::within(1..=i64::MAX.cast_unsigned());
+const VOLUMES: Whole<u32> = Whole::new(0..=100_000, "volumes");
 
 const LATENCY_TARGET: SpanOrNone = SpanOrNone(Span::new(Nanos::ZERO, LONGEST_TARGET, "us"));
 
@@ -37,6 +40,12 @@ keys! {
         connections: Option<u32> = None, CONNECTIONS, restart, of "below",
             default "as in [the file](#the-file)";
             "As in [the file](#the-file), for this tenant.";
+        capacity: Option<u64> = None, QUOTA, restart, of "below";
+            "Most bytes that the sizes of volumes may add up to which are in the group or below \
+             it, for a volume to be made or grown [while clients are \
+             served](operations.md#volumes-while-clients-are-served).";
+        volumes: Option<u32> = None, VOLUMES, restart, of "below";
+            "Most volumes in the group and below it, likewise.";
     }
     part
     /// Its caps, reservations and latency target, on each disk.

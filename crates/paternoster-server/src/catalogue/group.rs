@@ -1,0 +1,145 @@
+//! Groups that are made, changed and removed by request: a group that is made stays without exports
+//! until it is removed.
+
+use serde_json::Value;
+
+use super::{Catalogue, Disk, State};
+use crate::config::{GroupKeys, Keys as _, WantedVolume, is_in, new_group};
+use crate::control::PATIENCE;
+use crate::ctl::{GroupChange, GroupsAnswer, PutGroup, ServedGroup, VolumeError};
+use crate::messages::GroupSettings;
+use crate::stat::Stat;
+
+impl Catalogue {
+    /// Makes the group that the body says, or has the one of that path be as it says.
+    pub(crate) fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
+        new_group::check_path(path).map_err(VolumeError::Name)?;
+        let wanted = new_group::read(path, body).map_err(VolumeError::Value)?;
+        let _turn = self.turn(path)?;
+        let is_new = {
+            let mut state = self.state();
+            if state.groups.is_of_file(path) {
+                return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
+            }
+            !std::mem::replace(&mut state.groups.make(path, &wanted), true)
+        };
+        if !is_new {
+            self.change_group(path, &wanted)?;
+        }
+        Ok(PutGroup { group: self.group(path)?, is_new })
+    }
+
+    /// Applies a merge patch to a group, which may be the file's until that is read again.
+    pub(crate) fn patch_group(
+        &self,
+        path: &str,
+        changes: &Value,
+    ) -> Result<ServedGroup, VolumeError> {
+        let _turn = self.turn(path)?;
+        let keys = self.group_keys(path)?;
+        let wanted = new_group::patched(path, &keys, changes).map_err(VolumeError::Value)?;
+        self.change_group(path, &wanted)?;
+        self.group(path)
+    }
+
+    /// Removes a group that was made by request and has no exports.
+    pub(crate) fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+        let _turn = self.turn(path)?;
+        self.group_keys(path)?;
+        let mut state = self.state();
+        if state.groups.is_of_file(path) {
+            return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
+        }
+        let exports = state.groups.exports(path);
+        if exports > 0 || state.groups.has_below(path) {
+            return Err(VolumeError::NotEmpty { group: path.to_owned(), exports });
+        }
+        state.groups.unmake(path);
+        Ok(())
+    }
+
+    /// Shows a group.
+    pub(crate) fn group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+        self.group_keys(path)?;
+        Ok(self.state().show_group(path))
+    }
+
+    /// Shows all groups.
+    pub(crate) fn all_groups(&self) -> GroupsAnswer {
+        let state = self.state();
+        let paths = state.groups.known();
+        let groups = paths.into_iter().filter(|path| state.groups.has(path));
+        let groups = groups.map(|path| state.show_group(path)).collect();
+        GroupsAnswer { version: Stat::VERSION, groups }
+    }
+
+    fn group_keys(&self, path: &str) -> Result<GroupKeys, VolumeError> {
+        let state = self.state();
+        state.groups.keys(path).cloned().ok_or_else(|| {
+            let known: Vec<_> = state.groups.known().iter().map(|one| format!("{one:?}")).collect();
+            VolumeError::NoSuchGroup { group: path.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// Has a group be as it is wanted.
+    fn change_group(&self, path: &str, wanted: &GroupKeys) -> Result<(), VolumeError> {
+        let before = self.group_keys(path)?;
+        let own = (wanted.memory.or(before.memory), wanted.connections.or(before.connections));
+        if own != (before.memory, before.connections) && self.state().groups.exports(path) > 0 {
+            let why = "memory and connections of a group that has exports stay as they are";
+            return Err(VolumeError::Value(format!("group {path:?}: {why}")));
+        }
+        self.set_group_keys(path, wanted)
+    }
+
+    /// Sets what may change of a group, on every disk where it is.
+    pub(super) fn set_group_keys(&self, path: &str, wanted: &GroupKeys) -> Result<(), VolumeError> {
+        let weights = wanted.weights();
+        let limits = GroupKeys::part("limits").map(|key| (key.name, (key.show)(wanted)));
+        let all = [
+            ("weight", weights.weight.value().into()),
+            ("leaf_weight", weights.leaf.value().into()),
+        ];
+        let set = all.into_iter().chain(limits).map(|(name, value)| (name.to_owned(), value));
+        let change = GroupChange { group: path.to_owned(), set: set.collect(), disk: None };
+        let (settings, disks) = {
+            let state = self.state();
+            let settings = change.check(state.groups.weights(path));
+            let settings = settings.map_err(|error| VolumeError::Value(error.to_string()))?;
+            let disks = (0..self.disks.len()).filter(|&disk| state.groups.is_on(path, disk));
+            (settings, disks.collect::<Vec<_>>())
+        };
+        for disk in disks {
+            let Disk { name, owner } = &self.disks[disk];
+            let (group, settings) = (path.to_owned(), settings.clone());
+            let answer = owner.set_group(GroupSettings { group, settings });
+            let late = |_| VolumeError::Unanswered(name.clone());
+            let answer = answer.recv_timeout(PATIENCE).map_err(late)?;
+            answer.map_err(|error| VolumeError::Value(error.to_string()))?;
+        }
+        self.change_groups(|groups| groups.set(path, wanted));
+        Ok(())
+    }
+}
+
+impl State {
+    fn show_group(&self, path: &str) -> ServedGroup {
+        let keys = self.groups.keys(path).cloned().unwrap_or_default();
+        let (volumes, used) = self.used_by(|volume| is_in(&volume.group(), path));
+        ServedGroup {
+            version: Stat::VERSION,
+            path: path.to_owned(),
+            settings: new_group::body(&keys),
+            of_file: self.groups.is_of_file(path),
+            exports: self.groups.exports(path),
+            has_volumes: volumes,
+            used,
+        }
+    }
+
+    /// How many volumes those are, and the bytes of them.
+    pub(super) fn used_by(&self, is_meant: impl Fn(&WantedVolume) -> bool) -> (usize, u64) {
+        let meant = self.volumes.values().filter(|volume| is_meant(&volume.of));
+        meant.fold((0, 0), |(count, used), of| (count + 1, u64::saturating_add(used, of.size)))
+    }
+}
