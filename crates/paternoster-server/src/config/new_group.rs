@@ -12,8 +12,8 @@ use super::reference::object;
 /// The key that has all limits of a group, as a volume has.
 const LIMITS: &str = "limits";
 
-/// The keys of a group that a request has as a file has them. Weights of one disk are set of a group
-/// that is there.
+/// The keys of a group that a request has as a file has them. Weights of one disk are set of a
+/// group that is there.
 fn of_file() -> impl Iterator<Item = &'static Key<GroupKeys>> {
     let is_of_disks = |key: &Key<GroupKeys>| key.name.ends_with("_device");
     GroupKeys::KEYS.iter().filter(move |key| key.part.is_none() && !is_of_disks(key))
