@@ -16,11 +16,13 @@
 //! non-rotational: to idle where that does not pay costs more than not to idle where it does. So
 //! does one of virtio, whatever it says: most say that they rotate, whatever the host has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use paternoster::SectorCount;
 use rustix::fs::{Dev, major, minor};
@@ -50,13 +52,47 @@ pub struct Rotational {
 
 /// Returns whether the block device, or the one that the file is on, is rotational, as it says.
 pub fn is_rotational(path: &Path, file: &Metadata) -> Rotational {
-    Sysfs::default().is_rotational(path, file)
+    let sysfs = Sysfs::default();
+    seen(&sysfs, sysfs.directory(path, file)).rotational
 }
 
 /// Returns the names of the whole devices that a file or block device is on, such as `sda`; none
 /// where that is not known.
 pub fn devices_of(path: &Path) -> BTreeSet<String> {
-    Sysfs::default().devices_of(path, MOST_LAYERS)
+    let sysfs = Sysfs::default();
+    let Ok(file) = fs::metadata(path) else { return BTreeSet::new() };
+    seen(&sysfs, sysfs.directory(path, &file)).devices
+}
+
+/// What sysfs says of a device.
+#[derive(Clone)]
+struct Seen {
+    at: Instant,
+    rotational: Rotational,
+    devices: BTreeSet<String>,
+}
+
+/// For how long that is remembered: the thousands of images of a pool are on one device, and each
+/// asks several times.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// What was said of devices, by their directories.
+static REMEMBER: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
+
+/// What sysfs says of the device of that directory, or has said a moment ago.
+fn seen(sysfs: &Sysfs, directory: PathBuf) -> Seen {
+    let at = Instant::now();
+    let mut remembered = REMEMBER.lock().unwrap_or_else(PoisonError::into_inner);
+    remembered.retain(|_, seen| at.duration_since(seen.at) < REMEMBERED);
+    if let Some(seen) = remembered.get(&directory) {
+        return seen.clone();
+    }
+    // Nobody else asks meanwhile: the answer is theirs too.
+    let rotational = sysfs.says_of(&directory);
+    let devices = sysfs.whole_devices(&directory, MOST_LAYERS);
+    let seen = Seen { at, rotational, devices };
+    remembered.insert(directory, seen.clone());
+    seen
 }
 
 /// As of `/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda`.
@@ -129,16 +165,16 @@ impl Sysfs {
         above.max_by_key(|(point, _)| point.components().count()).map(|(_, source)| source)
     }
 
-    fn is_rotational(&self, path: &Path, file: &Metadata) -> Rotational {
-        let directory = self.directory(path, file);
-        let Some((file, said)) = read_queue_file(&directory, "rotational") else {
+    /// Whether the device of that directory is rotational.
+    fn says_of(&self, directory: &Path) -> Rotational {
+        let Some((file, said)) = read_queue_file(directory, "rotational") else {
             let missing = directory.join("queue/rotational");
             let because = format!("unknown: there is no {}", missing.display());
             return Rotational { yes: false, because, disbelieved: None };
         };
         let claims = said == "1";
         let because = format!("{} says {said:?}", file.display());
-        let devices = if claims { self.whole_devices(&directory, MOST_LAYERS) } else { [].into() };
+        let devices = if claims { self.whole_devices(directory, MOST_LAYERS) } else { [].into() };
         if !devices.is_empty() && devices.iter().all(|device| self.is_virtio(device)) {
             let because = because + ", as virtio says of most disks";
             return Rotational { yes: false, because, disbelieved: devices.into_iter().next() };

@@ -2,7 +2,7 @@
 //! and the rest by taking it from its owner and giving it back changed, which nobody may see.
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use paternoster::Nanos;
 use paternoster_disk::{Backend, VolumeId};
@@ -53,11 +53,18 @@ impl Catalogue {
         if wanted == before {
             return Ok(());
         }
+        let new_size = wanted.more.size.unwrap_or(size);
         let sets_group = wanted.group_keys() != before.group_keys();
-        if sets_group && !has_own_group {
+        let has_own_group = if wanted.keys.group == before.keys.group {
+            has_own_group
+        } else {
+            let state = self.state();
+            state.check_quotas(&wanted.group(), &name, new_size)?;
+            wanted.keys.group.is_none() && !state.groups.has(&wanted.group())
+        };
+        if sets_group && wanted.keys.group.is_none() && !has_own_group {
             return Err(VolumeError::Value(not_own(&wanted.group())));
         }
-        let new_size = wanted.more.size.unwrap_or(size);
         if new_size != size {
             check_size(new_size)?;
         }
@@ -89,7 +96,9 @@ impl Catalogue {
             let description = wanted.keys.description.clone();
             self.exports.change(&name, |entry| entry.info.description = description);
         }
-        self.state().made(&name)?.of = wanted;
+        let mut state = self.state();
+        let volume = state.made(&name)?;
+        (volume.of, volume.has_own_group) = (wanted, has_own_group);
         Ok(())
     }
 
@@ -100,8 +109,11 @@ impl Catalogue {
             let mut state = self.state();
             let volume = state.made(name)?;
             let (path, before) = (volume.path.clone(), volume.size);
-            state.check_room(pool, size - before, 0)?;
-            state.check_quotas(&wanted.group(), size - before, 0)?;
+            if volume.served().is_none() {
+                return Err(not_served(path));
+            }
+            state.check_room(pool, name, size)?;
+            state.check_quotas(&wanted.group(), name, size)?;
             // What others ask for meanwhile has to fit beside it.
             state.made(name)?.size = size;
             (path, before)
@@ -146,11 +158,7 @@ impl Catalogue {
         let cut = match &locked {
             // As long as the old back end is there, nobody else has the image.
             Some(_) if new_size < size => cut(&path, new_size),
-            None if new_size < size => {
-                let why =
-                    "it is not served, so it is not known to be nobody else's: reopen it first";
-                Err(VolumeError::Image { path, why: why.to_owned() })
-            }
+            None if new_size < size => Err(not_served(path)),
             _ => Ok(()),
         };
         drop(locked);
@@ -209,9 +217,15 @@ impl Catalogue {
             volume.stage = Stage::Missing(format!("a sync failed: {why}"));
             return Err(VolumeError::NotDurable { name: name.clone(), why });
         }
-        volume.stage = Stage::Missing("it is being opened again".to_owned());
+        volume.stage = Stage::Creating;
         Ok(backend)
     }
+}
+
+/// That the image of a volume which is not served, and so not locked, gets no other size.
+fn not_served(path: PathBuf) -> VolumeError {
+    let why = "it is not served, and may be somebody else's by now: reopen it first".to_owned();
+    VolumeError::Image { path, why }
 }
 
 /// Cuts an image.

@@ -110,8 +110,8 @@ impl Catalogue {
             let why = not_own(&own);
             return Err(VolumeError::Value(why));
         }
-        state.check_room(pool, plan.size, 1)?;
-        state.check_quotas(&wanted.group(), plan.size, 1)?;
+        state.check_room(pool, &wanted.name, plan.size)?;
+        state.check_quotas(&wanted.group(), &wanted.name, plan.size)?;
         let mut of = wanted.clone();
         of.more.size = Some(plan.size);
         let volume = Volume {
@@ -178,23 +178,49 @@ impl Catalogue {
 }
 
 impl State {
-    /// Refuses so many bytes and volumes more than the pool has room for.
+    /// Refuses a volume of that name and size for which the pool has no room beside the others.
     pub(super) fn check_room(
         &self,
         pool: &Pool,
-        bytes: u64,
-        volumes: usize,
+        volume: &str,
+        size: u64,
     ) -> Result<(), VolumeError> {
-        let (count, used) = self.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
+        let is_other =
+            |of: &WantedVolume| of.name != volume && of.keys.pool.as_ref() == Some(&pool.name);
+        let (count, used) = self.used_by(is_other);
         let name = || pool.name.clone();
         let most = pool.keys.volumes;
-        if count + volumes > usize::try_from(most).unwrap_or(usize::MAX) {
+        if count >= usize::try_from(most).unwrap_or(usize::MAX) {
             return Err(VolumeError::TooMany { pool: name(), volumes: most });
         }
         let Some(capacity) = pool.keys.capacity else { return Ok(()) };
         let left = capacity.saturating_sub(used);
-        if bytes > left {
-            return Err(VolumeError::OverCapacity { pool: name(), left, capacity, asked: bytes });
+        if size > left {
+            return Err(VolumeError::OverCapacity { pool: name(), left, capacity, asked: size });
+        }
+        Ok(())
+    }
+
+    /// Refuses a volume of that name and size in a group that may not have it beside the others, or
+    /// one above it.
+    pub(super) fn check_quotas(
+        &self,
+        group: &str,
+        volume: &str,
+        size: u64,
+    ) -> Result<(), VolumeError> {
+        for (above, keys) in self.groups.lineage(group) {
+            if (keys.capacity, keys.volumes) == (None, None) {
+                continue;
+            }
+            let is_other = |of: &WantedVolume| of.name != volume && is_in(&of.group(), above);
+            let (count, used) = self.used_by(is_other);
+            let most = keys.volumes.map_or(usize::MAX, |most| most as usize);
+            let left = keys.capacity.unwrap_or(u64::MAX).saturating_sub(used);
+            if count >= most || size > left {
+                let (group, volumes, asked) = (above.to_owned(), count, size);
+                return Err(VolumeError::OverQuota { group, volumes, left, asked });
+            }
         }
         Ok(())
     }
@@ -206,30 +232,6 @@ pub(super) fn not_own(group: &str) -> String {
         "group {group:?} was there before the volume, so its weight and limits are not the \
          volume's: leave them out, or name another group"
     )
-}
-
-impl State {
-    /// Refuses so many bytes and volumes more than a group, or one above it, may have.
-    pub(super) fn check_quotas(
-        &self,
-        group: &str,
-        bytes: u64,
-        volumes: usize,
-    ) -> Result<(), VolumeError> {
-        for (above, keys) in self.groups.lineage(group) {
-            let (None, None) = (keys.capacity, keys.volumes) else {
-                let (count, used) = self.used_by(|volume| is_in(&volume.group(), above));
-                let most = keys.volumes.map_or(usize::MAX, |most| most as usize);
-                let left = keys.capacity.unwrap_or(u64::MAX).saturating_sub(used);
-                if count + volumes > most || bytes > left {
-                    let (group, asked) = (above.to_owned(), bytes);
-                    return Err(VolumeError::OverQuota { group, volumes: count, left, asked });
-                }
-                continue;
-            };
-        }
-        Ok(())
-    }
 }
 
 /// Refuses an image that is on another device than its pool.

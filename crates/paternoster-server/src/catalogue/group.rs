@@ -84,11 +84,14 @@ impl Catalogue {
     /// Has a group be as it is wanted.
     fn change_group(&self, path: &str, wanted: &GroupKeys) -> Result<(), VolumeError> {
         let before = self.group_keys(path)?;
-        let own = (wanted.memory.or(before.memory), wanted.connections.or(before.connections));
-        if own != (before.memory, before.connections) && self.state().groups.exports(path) > 0 {
+        let state = self.state();
+        let full = state.groups.full(wanted.clone());
+        let is_changed = (full.memory, full.connections) != (before.memory, before.connections);
+        if is_changed && state.groups.exports(path) > 0 {
             let why = "memory and connections of a group that has exports stay as they are";
             return Err(VolumeError::Value(format!("group {path:?}: {why}")));
         }
+        drop(state);
         self.set_group_keys(path, wanted)
     }
 

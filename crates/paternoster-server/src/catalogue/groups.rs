@@ -151,7 +151,8 @@ impl Groups {
         lineage(path).filter_map(|above| Some((above, self.keys(above)?)))
     }
 
-    fn full(&self, keys: GroupKeys) -> GroupKeys {
+    /// What is set of a group, with what holds where nothing is.
+    pub(crate) fn full(&self, keys: GroupKeys) -> GroupKeys {
         let weight = keys.weight.unwrap_or_default();
         GroupKeys {
             weight: Some(weight),

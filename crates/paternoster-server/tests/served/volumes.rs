@@ -249,6 +249,15 @@ fn volumes_of_a_group_are_one_tenant_which_goes_with_the_last() {
     let moved = rig.control().patch_volume("b", &patch).expect("nobody uses it");
     assert_eq!(moved.group, "/gold");
     assert_eq!(rig.weights(), [("/gold".to_owned(), 500)].into());
+    // Out of it, it has a group of its own, and that one a weight.
+    let alone = json!({"group": null, "weight": 7});
+    let alone = rig.control().patch_volume("b", &alone).expect("nobody uses it");
+    assert_eq!((alone.group.as_str(), alone.weight, rig.weights()["/b"]), ("/b", Some(7), 7));
+    rig.control().patch_volume("b", &json!({"weight": 9})).expect("it may change");
+    assert_eq!(rig.weights()["/b"], 9);
+    let back = json!({"group": "/gold", "weight": null});
+    rig.control().patch_volume("b", &back).expect("nobody uses it");
+    assert_eq!(rig.weights(), [("/gold".to_owned(), 500)].into());
     let mut b = rig.client("b");
     assert_eq!(b.read(4096, 8), 2_u64.to_be_bytes()[..]);
     rig.end();
@@ -462,6 +471,12 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     assert!(matches!(rig.refused("c", &volume("1M")), VolumeError::OverQuota { .. }));
     let grown = control.patch_volume("b", &json!({"size": "2M"})).expect_err("the quota");
     assert!(matches!(grown, VolumeError::OverQuota { .. }), "{grown}");
+    rig.make("alone", &json!({"pool": "fast", "size": "2M"}));
+    let into = control.patch_volume("alone", &json!({"group": "/silver"})).expect_err("the quota");
+    assert!(matches!(into, VolumeError::OverQuota { .. }), "{into}");
+    rig.remove("alone", "0s", Data::Delete).expect("it is gone");
+    let memory = control.patch_group("/silver", &json!({"memory": "32M"})).expect_err("in use");
+    assert!(memory.to_string().contains("memory and connections of a group that has"), "{memory}");
     let patch = json!({"weight": 700, "capacity": null, "volumes": null});
     let patched = control.patch_group("/silver", &patch).expect("it may change");
     assert_eq!((patched.exports, patched.has_volumes, patched.used), (2, 2, 4 << 20));

@@ -29,6 +29,10 @@ impl Made {
         made
     }
 
+    fn rotational(&self, path: &Path, seen: &Metadata) -> Rotational {
+        self.sysfs.says_of(&self.sysfs.directory(path, seen))
+    }
+
     fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)
     }
@@ -98,7 +102,7 @@ fn the_file_that_said_so_is_named_and_so_is_the_one_that_is_missing() {
     let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
     let expected = format!("unknown: there is no {at}/{number}/queue/rotational");
     let unknown = Rotational { yes: false, because: expected, disbelieved: None };
-    assert_eq!(made.sysfs.is_rotational(path, &seen), unknown);
+    assert_eq!(made.rotational(path, &seen), unknown);
     assert_eq!(made.sysfs.devices_of(path, MOST_LAYERS), BTreeSet::new());
 }
 
@@ -130,12 +134,12 @@ fn virtio_that_says_that_it_rotates_is_not_believed() {
     let queue = made.path("devices/dm-0/queue");
     fs::create_dir(&queue).expect("a directory");
     fs::write(queue.join("rotational"), "1\n").expect("a file");
-    let found = made.sysfs.is_rotational(&file, &seen);
+    let found = made.rotational(&file, &seen);
     assert_eq!((found.yes, found.disbelieved.as_deref()), (false, Some("vdc")));
     assert!(found.because.ends_with(" says \"1\", as virtio says of most disks"), "{found:?}");
 
     symlink(made.path("devices/sda"), made.path("devices/dm-0/slaves/sda")).expect("a link");
-    let found = made.sysfs.is_rotational(&file, &seen);
+    let found = made.rotational(&file, &seen);
     assert_eq!((found.yes, found.disbelieved), (true, None), "the other disk says it, too");
 }
 
