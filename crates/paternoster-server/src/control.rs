@@ -4,17 +4,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use paternoster::SchedulerKind;
 use serde_json::Value;
 
-use crate::catalogue::{Catalogue, Disk};
+use crate::catalogue::{Catalogue, Disk, check_have_limits};
 use crate::config::{Config, ROOT};
 use crate::ctl::{
     Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
     GroupQuestion, GroupsAnswer, NewGroup, PoolsAnswer, Put, PutGroup, ReloadAnswer, ReloadError,
-    ReloadMode, RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, SettingsInForce,
-    StatError, TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer,
-    VolumesQuestion,
+    ReloadMode, RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, TraceError,
+    TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
 use crate::messages::GroupSettings;
@@ -251,23 +249,6 @@ fn answers(asked: Vec<Asked<'_>>) -> Result<GroupAnswer, GroupError> {
         answer.recv_timeout(PATIENCE).map_err(late)?
     });
     answers.collect::<Result<_, _>>().map(GroupAnswer::new)
-}
-
-/// Refuses limits on disks of which one has a scheduler without, so that all of them have the
-/// change or none has.
-fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
-    let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
-    for (disk, answer) in asked {
-        let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
-        let SettingsInForce { settings, .. } = answer.recv_timeout(PATIENCE).map_err(late)?;
-        let scheduler = settings.get("scheduler").and_then(Value::as_str).unwrap_or_default();
-        let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
-        if !kind.has_group_limits() {
-            let (disk, scheduler) = (disk.name.clone(), scheduler.to_owned());
-            return Err(GroupError::NoLimits { disk, scheduler });
-        }
-    }
-    Ok(())
 }
 
 /// Names in quotes, for a message.

@@ -152,9 +152,7 @@ impl OwnerHandle {
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
     pub(crate) fn stat(&self, detail: Detail) -> mpsc::Receiver<DiskStat> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::Stat(detail, sender));
-        receiver
+        self.ask(|sender| Message::Stat(detail, sender))
     }
 
     /// Has the owner change what is set of a group; what is in force then. Nothing comes where the
@@ -163,16 +161,12 @@ impl OwnerHandle {
         &self,
         settings: GroupSettings,
     ) -> mpsc::Receiver<Result<GroupInForce, GroupError>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::SetGroup(settings, sender));
-        receiver
+        self.ask(|sender| Message::SetGroup(settings, sender))
     }
 
     /// Asks for what is set of the disk. Nothing comes where the owner has stopped.
     pub(crate) fn settings(&self) -> mpsc::Receiver<SettingsInForce> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::Settings(sender));
-        receiver
+        self.ask(Message::Settings)
     }
 
     /// Has the owner change what is set of the disk; what is in force then. Nothing comes where the
@@ -181,26 +175,20 @@ impl OwnerHandle {
         &self,
         new: Settings,
     ) -> mpsc::Receiver<Result<SettingsInForce, SettingError>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::ChangeSettings(new, sender));
-        receiver
+        self.ask(|sender| Message::ChangeSettings(new, sender))
     }
 
     /// Has the owner record what its scheduler decides, for as long as `reader` is there; the paths
     /// of its groups, or none where somebody else reads already. Nothing comes where the owner has
     /// stopped.
     pub(crate) fn begin_recording(&self, reader: Weak<()>) -> mpsc::Receiver<Option<Paths>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::BeginRecording(reader, sender));
-        receiver
+        self.ask(|sender| Message::BeginRecording(reader, sender))
     }
 
     /// Asks for what was recorded since the last time; `room` holds what comes next. Nothing comes
     /// where the owner has stopped.
     pub(crate) fn take_recorded(&self, room: TimedEvents) -> mpsc::Receiver<Recorded> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::TakeRecorded(room, sender));
-        receiver
+        self.ask(|sender| Message::TakeRecorded(room, sender))
     }
 
     /// Has the owner look whether the reader of its recording has gone, which ends it.
@@ -210,17 +198,13 @@ impl OwnerHandle {
 
     /// Asks in what the disk is not as the file says. Nothing comes where the owner has stopped.
     pub(crate) fn compare(&self, file: FileDisk) -> mpsc::Receiver<Vec<Change>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::Compare(file, sender));
-        receiver
+        self.ask(|sender| Message::Compare(file, sender))
     }
 
     /// Has the owner make the disk as the file says; in what it was not. Nothing comes where the
     /// owner has stopped.
     pub(crate) fn reload(&self, file: FileDisk) -> mpsc::Receiver<Vec<Change>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::Reload(file, sender));
-        receiver
+        self.ask(|sender| Message::Reload(file, sender))
     }
 
     /// Has the owner serve another volume. Nothing comes where the owner has stopped.
@@ -228,9 +212,7 @@ impl OwnerHandle {
         &self,
         new: NewVolume,
     ) -> mpsc::Receiver<Result<Arc<Export>, NoVolume>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::AddVolume(new, sender));
-        receiver
+        self.ask(|sender| Message::AddVolume(new, sender))
     }
 
     /// Tells the owner that what is behind a volume has so many bytes now. Nothing comes where the
@@ -240,9 +222,7 @@ impl OwnerHandle {
         volume: VolumeId,
         size: u64,
     ) -> mpsc::Receiver<Result<(), GrowError>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::GrowVolume(volume, size, sender));
-        receiver
+        self.ask(|sender| Message::GrowVolume(volume, size, sender))
     }
 
     /// Asks how volumes are; those that are gone are not in the answer. Nothing comes where the
@@ -251,23 +231,26 @@ impl OwnerHandle {
         &self,
         volumes: Vec<VolumeId>,
     ) -> mpsc::Receiver<BTreeMap<VolumeId, VolumeState>> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::VolumeStates(volumes, sender));
-        receiver
+        self.ask(|sender| Message::VolumeStates(volumes, sender))
     }
 
     /// Has the owner remove a volume, with all of its exports: what is left of it, which may take
     /// long. Nothing comes where the owner has stopped.
     pub(crate) fn remove_volume(&self, removal: Removal) -> mpsc::Receiver<Removed> {
-        let (sender, receiver) = mpsc::channel();
-        self.send(Message::RemoveVolume(removal, sender));
-        receiver
+        self.ask(|sender| Message::RemoveVolume(removal, sender))
     }
 
     /// Has the owner finish what is in the device, and stop; `at_stop` says what becomes of what
     /// waits.
     pub(crate) fn shut_down(&self, at_stop: AtStop) {
         self.send(Message::Shutdown(at_stop));
+    }
+
+    /// Sends a message with the place for its answer. Nothing comes where the owner has stopped.
+    fn ask<T>(&self, message: impl FnOnce(mpsc::Sender<T>) -> Message) -> mpsc::Receiver<T> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(message(sender));
+        receiver
     }
 
     fn send(&self, message: Message) {

@@ -391,7 +391,7 @@ fn table_of_groups(groups: &[ServedGroup]) -> String {
     columns.numbers("EXPORTS", |group| group.exports);
     columns.numbers("VOLUMES", |group| {
         let most = group.settings.get("volumes");
-        let has = group.has_volumes;
+        let has = group.volumes_used;
         most.map_or_else(|| has.to_string(), |most| format!("{has} of {most}"))
     });
     columns.numbers("USED", |group| Bytes(group.used));

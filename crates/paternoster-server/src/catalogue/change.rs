@@ -4,7 +4,7 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use paternoster::Nanos;
+use paternoster::{GroupLimits, Nanos};
 use paternoster_disk::{Backend, VolumeId};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
@@ -55,12 +55,13 @@ impl Catalogue {
         }
         let new_size = wanted.more.size.unwrap_or(size);
         let sets_group = wanted.group_keys() != before.group_keys();
-        let has_own_group = if wanted.keys.group == before.keys.group {
-            has_own_group
-        } else {
+        let moves = wanted.keys.group != before.keys.group;
+        let has_own_group = if moves {
             let state = self.state();
             state.check_quotas(&wanted.group(), &name, new_size)?;
             wanted.keys.group.is_none() && !state.groups.has(&wanted.group())
+        } else {
+            has_own_group
         };
         if sets_group && wanted.keys.group.is_none() && !has_own_group {
             return Err(VolumeError::Value(not_own(&wanted.group())));
@@ -68,10 +69,12 @@ impl Catalogue {
         if new_size != size {
             check_size(new_size)?;
         }
-        let limits = wanted.body().get("limits").and_then(Value::as_object).cloned();
-        pool.check_limits(&limits.unwrap_or_default())?;
+        let own_limits = sets_group && wanted.more.limits != GroupLimits::NONE;
+        if own_limits || moves && self.groups(|groups| groups.is_limited(&wanted.group())) {
+            pool.check_has_limits()?;
+        }
         let away = [
-            (wanted.keys.group != before.keys.group).then_some("group"),
+            moves.then_some("group"),
             (wanted.keys.ioprio != before.keys.ioprio).then_some("ioprio"),
             (wanted.keys.read_only != before.keys.read_only).then_some("read_only"),
             (new_size < size).then_some("a smaller size"),

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use paternoster::GroupLimits;
 use paternoster_disk::{Backend as _, FileBackend, FileOptions, NoVolume, VolumeId};
 use serde_json::Value;
 
@@ -63,9 +64,10 @@ impl Catalogue {
     }
 
     fn create(&self, pool: &Pool, wanted: &WantedVolume) -> Result<(), VolumeError> {
-        let body = wanted.body();
-        let limits = body.get("limits").and_then(Value::as_object).cloned();
-        pool.check_limits(&limits.unwrap_or_default())?;
+        let own_limits = wanted.more.limits != GroupLimits::NONE;
+        if own_limits || self.groups(|groups| groups.is_limited(&wanted.group())) {
+            pool.check_has_limits()?;
+        }
         let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, &plan)?;

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::{Catalogue, Disk, State};
+use super::{Catalogue, Disk, State, check_have_limits};
 use crate::config::{GroupKeys, Keys as _, WantedVolume, is_in, new_group};
 use crate::control::PATIENCE;
-use crate::ctl::{GroupChange, GroupsAnswer, PutGroup, ServedGroup, VolumeError};
+use crate::ctl::{GroupChange, GroupError, GroupsAnswer, PutGroup, ServedGroup, VolumeError};
 use crate::messages::GroupSettings;
 use crate::stat::Stat;
 
@@ -16,16 +16,18 @@ impl Catalogue {
         new_group::check_path(path).map_err(VolumeError::Name)?;
         let wanted = new_group::read(path, body).map_err(VolumeError::Value)?;
         let _turn = self.turn(path)?;
-        let is_new = {
-            let mut state = self.state();
-            if state.groups.is_of_file(path) {
-                return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
-            }
-            !std::mem::replace(&mut state.groups.make(path, &wanted), true)
-        };
-        if !is_new {
-            self.change_group(path, &wanted)?;
+        let mut state = self.state();
+        if state.groups.is_of_file(path) {
+            return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
+        let is_new = !state.groups.has(path);
+        if !is_new {
+            drop(state);
+            self.change_group(path, &wanted)?;
+            state = self.state();
+        }
+        state.groups.make(path, &wanted);
+        drop(state);
         Ok(PutGroup { group: self.group(path)?, is_new })
     }
 
@@ -105,20 +107,22 @@ impl Catalogue {
         ];
         let set = all.into_iter().chain(limits).map(|(name, value)| (name.to_owned(), value));
         let change = GroupChange { group: path.to_owned(), set: set.collect(), disk: None };
+        let refused = |error: GroupError| VolumeError::Value(error.to_string());
         let (settings, disks) = {
             let state = self.state();
-            let settings = change.check(state.groups.weights(path));
-            let settings = settings.map_err(|error| VolumeError::Value(error.to_string()))?;
-            let disks = (0..self.disks.len()).filter(|&disk| state.groups.is_on(path, disk));
-            (settings, disks.collect::<Vec<_>>())
+            let settings = change.check(state.groups.weights(path)).map_err(refused)?;
+            let here = (0..self.disks.len()).filter(|&disk| state.groups.is_on(path, disk));
+            (settings, here.map(|disk| &self.disks[disk]).collect::<Vec<_>>())
         };
-        for disk in disks {
-            let Disk { name, owner } = &self.disks[disk];
+        if settings.limits_something() {
+            check_have_limits(&disks).map_err(refused)?;
+        }
+        for Disk { name, owner } in disks {
             let (group, settings) = (path.to_owned(), settings.clone());
             let answer = owner.set_group(GroupSettings { group, settings });
             let late = |_| VolumeError::Unanswered(name.clone());
             let answer = answer.recv_timeout(PATIENCE).map_err(late)?;
-            answer.map_err(|error| VolumeError::Value(error.to_string()))?;
+            answer.map_err(refused)?;
         }
         self.change_groups(|groups| groups.set(path, wanted));
         Ok(())
@@ -135,7 +139,7 @@ impl State {
             settings: new_group::body(&keys),
             of_file: self.groups.is_of_file(path),
             exports: self.groups.exports(path),
-            has_volumes: volumes,
+            volumes_used: volumes,
             used,
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use paternoster::{DeviceWeights, Weight, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Weight, Weights};
 
 use crate::admission::{Rooms, TenantRoom};
 use crate::config::{Config, GroupKeys, ROOT, is_in, parent_of};
@@ -91,14 +91,11 @@ impl Groups {
     }
 
     /// A group is made by request, with these settings unless it is there: then it stays as it is.
-    /// Returns whether it was there.
-    pub(crate) fn make(&mut self, path: &str, keys: &GroupKeys) -> bool {
-        let was_there = self.has(path);
-        if !was_there {
+    pub(crate) fn make(&mut self, path: &str, keys: &GroupKeys) {
+        if !self.has(path) {
             self.add(path, keys.clone(), false);
         }
         self.by_path[path].is_made = true;
-        was_there
     }
 
     /// A group that was made by request goes with its last export.
@@ -149,6 +146,11 @@ impl Groups {
     /// A group and those above it, upwards, with what is set of each.
     pub(crate) fn lineage<'p>(&self, path: &'p str) -> impl Iterator<Item = (&'p str, &GroupKeys)> {
         lineage(path).filter_map(|above| Some((above, self.keys(above)?)))
+    }
+
+    /// Returns whether a group, or one above it, has limits.
+    pub(crate) fn is_limited(&self, path: &str) -> bool {
+        self.lineage(path).any(|(_, keys)| keys.limits != GroupLimits::NONE)
     }
 
     /// What is set of a group, with what holds where nothing is.

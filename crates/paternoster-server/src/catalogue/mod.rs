@@ -23,15 +23,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use paternoster::SchedulerKind;
 use paternoster_disk::VolumeId;
-use serde_json::{Map, Value};
 
 pub(crate) use self::groups::Groups;
 use crate::admission::{Rooms, VolumeRoom};
 use crate::config::{BackendConfig, Config, DiskKeys, WantedVolume, devices_of};
 use crate::control::PATIENCE;
-use crate::ctl::{SettingsInForce, VolumeError};
+use crate::ctl::{GroupError, VolumeError};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
 use crate::uri::Place;
@@ -267,17 +265,27 @@ impl Pool {
     }
 
     /// Refuses limits where the scheduler that is in force has none.
-    fn check_limits(&self, limits: &Map<String, Value>) -> Result<(), VolumeError> {
-        if limits.is_empty() {
+    fn check_has_limits(&self) -> Result<(), VolumeError> {
+        let scheduler = self.answer(&self.owner.settings())?.scheduler();
+        if scheduler.has_group_limits() {
             return Ok(());
         }
-        let SettingsInForce { settings, .. } = self.answer(&self.owner.settings())?;
-        let scheduler = settings.get("scheduler").and_then(Value::as_str).unwrap_or_default();
-        let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
-        if kind.has_group_limits() {
-            return Ok(());
-        }
-        let (pool, scheduler) = (self.name.clone(), scheduler.to_owned());
+        let (pool, scheduler) = (self.name.clone(), scheduler.name().to_owned());
         Err(VolumeError::NoLimits { pool, scheduler })
     }
+}
+
+/// Refuses limits on disks of which one has a scheduler without, so that all of them have the
+/// change or none has.
+pub(crate) fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
+    let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
+    for (disk, answer) in asked {
+        let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
+        let scheduler = answer.recv_timeout(PATIENCE).map_err(late)?.scheduler();
+        if !scheduler.has_group_limits() {
+            let (disk, scheduler) = (disk.name.clone(), scheduler.name().to_owned());
+            return Err(GroupError::NoLimits { disk, scheduler });
+        }
+    }
+    Ok(())
 }

@@ -18,21 +18,21 @@ use crate::stat::Stat;
 impl Catalogue {
     /// Shows one volume.
     pub(crate) fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
-        let state = self.state();
-        let volume = state.volumes.get(name);
-        let volume = volume.ok_or_else(|| VolumeError::NoSuchVolume(name.to_owned()))?;
-        let mut shown = vec![(volume.served(), self.show(volume))];
-        drop(state);
+        let mut shown = vec![self.known(name)?];
         self.complete(&mut shown)?;
         Ok(shown.pop().expect("there is one").1)
     }
 
     /// Shows one that has just been made, of which its owner knows no more.
     pub(super) fn new_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+        Ok(self.known(name)?.1)
+    }
+
+    fn known(&self, name: &str) -> Result<(Option<VolumeId>, VolumeAnswer), VolumeError> {
         let state = self.state();
         let volume = state.volumes.get(name);
         let volume = volume.ok_or_else(|| VolumeError::NoSuchVolume(name.to_owned()))?;
-        Ok(self.show(volume))
+        Ok((volume.served(), self.show(volume)))
     }
 
     /// Shows those that are asked for, in the order of their names.

@@ -1,6 +1,6 @@
 //! What a request says of a group: the body of a `PUT`, and of a `PATCH` what it makes of one.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::error::Place;
 use super::group::check_group_path;
@@ -77,16 +77,13 @@ pub(crate) fn schemas() -> [Value; 2] {
 
 /// Applies a merge patch to what a group is, or returns all that is wrong then.
 pub(crate) fn patched(path: &str, keys: &GroupKeys, changes: &Value) -> Result<GroupKeys, String> {
-    let Value::Object(changes) = changes else {
-        return Err(format!("{changes}: an object of what is to change is allowed"));
-    };
-    let mut body = body(keys);
-    super::new_volume::merge(&mut body, changes);
-    read(path, &json!(body))
+    read(path, &super::new_volume::merged(body(keys), changes)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

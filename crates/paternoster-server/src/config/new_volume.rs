@@ -110,12 +110,7 @@ impl WantedVolume {
 
     /// The same with a merge patch (RFC 7396) applied, or all that is wrong then.
     pub(crate) fn patched(&self, patch: &Value) -> Result<Self, String> {
-        let Value::Object(patch) = patch else {
-            return Err(format!("{patch}: an object of what is to change is allowed"));
-        };
-        let mut body = self.body();
-        merge(&mut body, patch);
-        Self::read(&self.name, &Value::Object(body))
+        Self::read(&self.name, &merged(self.body(), patch)?)
     }
 
     /// What it would be read from.
@@ -156,8 +151,17 @@ impl WantedVolume {
     }
 }
 
+/// A body with a merge patch applied, or what is wrong with the patch.
+pub(super) fn merged(mut body: Map<String, Value>, patch: &Value) -> Result<Value, String> {
+    let Value::Object(patch) = patch else {
+        return Err(format!("{patch}: an object of what is to change is allowed"));
+    };
+    merge(&mut body, patch);
+    Ok(Value::Object(body))
+}
+
 /// Applies a merge patch: null removes, objects merge, all else replaces.
-pub(super) fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (key, value) in patch {
         match (value, target.get_mut(key)) {
             (Value::Null, _) => {

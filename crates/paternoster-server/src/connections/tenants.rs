@@ -20,6 +20,7 @@ use slotmap::SlotMap;
 
 use super::Scheduler;
 use crate::clients::{Export, Notices, Pool, TenantId};
+use crate::config::parent_of;
 use crate::messages::{GroupOnDisk, NewExport, NewTenant};
 
 /// A tenant of the disk.
@@ -78,8 +79,7 @@ impl Tenants {
         if let Some(known) = self.find(path) {
             return known;
         }
-        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-        let parent = (!above.is_empty()).then(|| self.by_path[above]);
+        let parent = parent_of(path).map(|above| self.by_path[above]);
         let root = elevator.groups().root();
         let parent_group = parent.map_or(root, |parent| self.all[parent].group);
         let group = elevator.add_group(now, parent_group, weights.weight);

@@ -384,7 +384,7 @@ fn group(new: &Value) -> Value {
         ("path", json!({"type": "string"}), true),
         ("of_file", json!({"type": "boolean"}), true),
         ("exports", number(), true),
-        ("has_volumes", number(), true),
+        ("volumes_used", number(), true),
         ("used", number(), true),
     ]);
     if let (Some(all), Some(settings)) =

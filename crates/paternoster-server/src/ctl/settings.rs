@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::StatusCode;
+use paternoster::SchedulerKind;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -102,6 +103,14 @@ pub struct SettingsInForce {
     pub tunables: BTreeMap<String, i64>,
     /// The keys that change with a restart.
     pub at_start: Settings,
+}
+
+impl SettingsInForce {
+    /// The scheduler that is in force.
+    pub(crate) fn scheduler(&self) -> SchedulerKind {
+        let name = self.settings.get("scheduler").and_then(Value::as_str).unwrap_or_default();
+        name.parse().expect("the server has this scheduler")
+    }
 }
 
 /// Why a disk's settings stay as they are.

@@ -233,7 +233,7 @@ pub struct ServedGroup {
     /// Exports in it and below it.
     pub exports: usize,
     /// Volumes in it and below it.
-    pub has_volumes: usize,
+    pub volumes_used: usize,
     /// What their sizes add up to.
     pub used: u64,
 }

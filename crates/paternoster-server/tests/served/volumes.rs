@@ -452,6 +452,33 @@ fn volumes_are_listed_by_name_a_page_at_a_time() {
 }
 
 #[test]
+fn limits_of_a_group_are_refused_where_they_would_have_no_effect() {
+    let rig = pool();
+    let control = rig.control();
+    let limited = json!({"limits": {"riops": 9000}});
+    control.put_group("/silver", &limited).expect("it is on no disk yet");
+    let of_slow = |group: &str| json!({"pool": "slow", "size": "1M", "group": group});
+    let below = rig.refused("a", &of_slow("/silver/vms"));
+    assert!(matches!(below, VolumeError::NoLimits { .. }), "{below}");
+    rig.make("a", &of_slow("/tin"));
+    let moved = control.patch_volume("a", &json!({"group": "/silver"})).expect_err("cfq");
+    assert!(matches!(moved, VolumeError::NoLimits { .. }), "{moved}");
+    for result in [
+        control.patch_group("/tin", &limited).map(drop),
+        control.put_group("/tin", &limited).map(drop),
+    ] {
+        let refused = result.expect_err("cfq has no limits").to_string();
+        assert!(refused.starts_with("disk \"slow\" has the scheduler cfq"), "{refused}");
+    }
+    let tin = control.served_group("/tin").expect("it is there");
+    assert_eq!(tin.settings["limits"], json!({}));
+    // What was refused has not made the group stay.
+    rig.remove("a", "0s", Data::Delete).expect("it is gone");
+    assert!(matches!(control.served_group("/tin"), Err(VolumeError::NoSuchGroup { .. })));
+    rig.end();
+}
+
+#[test]
 fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     let rig = pool();
     let control = rig.control();
@@ -479,7 +506,7 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     assert!(memory.to_string().contains("memory and connections of a group that has"), "{memory}");
     let patch = json!({"weight": 700, "capacity": null, "volumes": null});
     let patched = control.patch_group("/silver", &patch).expect("it may change");
-    assert_eq!((patched.exports, patched.has_volumes, patched.used), (2, 2, 4 << 20));
+    assert_eq!((patched.exports, patched.volumes_used, patched.used), (2, 2, 4 << 20));
     assert_eq!(patched.settings["limits"], json!({"riops": 9000}));
     assert_eq!(rig.weights()["/silver"], 700);
     control.patch_volume("b", &json!({"size": "2M"})).expect("there is no quota");
