@@ -70,8 +70,9 @@ impl Front<AnyScheduler<NoTrace>> for Story {
                 assert_eq!(owner.backend(self.volume).damage(), None);
                 self.put(owner, write(LARGE - 4096, 4096, 9));
             }
-            3 => [SMALL, LARGE].iter().for_each(|end| self.put(owner, read(end - 4096, 4096))),
-            4 => {
+            3 => self.put(owner, read(SMALL - 4096, 4096)),
+            4 => self.put(owner, read(LARGE - 4096, 4096)),
+            5 => {
                 owner.close_volume(self.volume);
                 self.put(owner, read(0, 4096));
                 self.put(owner, CommandOp::Flush);
