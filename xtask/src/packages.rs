@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 /// python3 runs the model of wfq; python3-jsonschema validates files by the schema;
 /// python3-libnbd is a client that connects again;
 /// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
-/// openssl makes the certificates of the pages; chromium opens the pages of reports.
-const PACKAGES: [&str; 16] = [
+/// openssl makes the certificates of the pages; strace kills a server at each step; chromium opens
+/// the pages of reports.
+const PACKAGES: [&str; 17] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -24,6 +25,7 @@ const PACKAGES: [&str; 16] = [
     "python3-prometheus-client",
     "systemd",
     "openssl",
+    "strace",
     "valgrind",
     "chromium",
 ];

@@ -20,6 +20,7 @@ use paternoster_disk::{
 use paternoster_model::{Model as _, describe_device};
 
 use crate::borders;
+use crate::catalogue::{Records, Store};
 use crate::config::{BackendConfig, Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
 use crate::ctl;
 use crate::far;
@@ -36,6 +37,8 @@ pub(crate) struct ForServer {
     pub(crate) bound: Vec<BoundSocket>,
     /// What stands behind the volumes of each disk, in the order of the configuration.
     pub(crate) backends: Vec<Vec<Box<dyn Backend>>>,
+    /// Where requests are recorded, and what is, if there is a place for it.
+    pub(crate) state: Option<(Store, Records)>,
     /// How long a processor may take to wake up, for the disks that say so.
     pub(crate) latencies: Vec<CpuLatency>,
 }
@@ -92,8 +95,9 @@ pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles
 pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
     let ctl = config.ctl.as_deref();
     let made = ctl.filter(|path| ctl::makes_directory(path)).and_then(Path::parent);
+    let state = config.keys.state_dir.as_deref().filter(|path| !path.exists());
     let refused = acquire(config, patience).err().unwrap_or_default();
-    if let Some(directory) = made {
+    for directory in made.into_iter().chain(state) {
         // It was made to see whether it can be. Where somebody else uses it by now, it stays.
         let _ = fs::remove_dir(directory);
     }
@@ -137,14 +141,28 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
             opened.into_iter().collect::<Option<Vec<_>>>()
         })
         .collect();
+    let state = config.keys.state_dir.as_deref();
+    let state = state.map(|path| open_state(config, path, patience)).transpose();
+    let state = refused.note(state);
     let latencies: Vec<_> =
         config.disks.iter().filter_map(hold_latency).map(|held| refused.note(held)).collect();
     Some(ForServer {
         latencies: latencies.into_iter().collect::<Option<_>>()?,
+        state: state?,
         io: io?,
         bound: bound.into_iter().collect::<Option<_>>()?,
         backends: backends.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Takes the directory of what was made by request, if that goes together with the configuration.
+fn open_state(config: &Config, path: &Path, patience: Patience) -> Result<(Store, Records)> {
+    let store = Store::open(path, patience)?;
+    let records = Records::read(path)?;
+    match &records.mistakes(config)[..] {
+        [] => Ok((store, records)),
+        mistakes => bail!(mistakes.join("\n")),
+    }
 }
 
 /// Asks the kernel for what the disk says of how long a processor may take to wake up.

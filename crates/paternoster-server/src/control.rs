@@ -225,6 +225,10 @@ impl Control for ControlHandle {
         self.catalogue.remove_group(path)
     }
 
+    fn export_config(&self) -> String {
+        self.catalogue.export_config()
+    }
+
     fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
         self.catalogue.reopen_volume(name)
     }

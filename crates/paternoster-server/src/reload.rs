@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::catalogue::{Catalogue, Disk, Groups};
+use crate::catalogue::{Catalogue, Disk, Groups, declared_too};
 use crate::config::{Config, ROOT, needs_restart};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadError};
@@ -43,11 +43,8 @@ impl<'a> Reload<'a> {
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
         let made = catalogue.made_by_request();
         if let Some(export) = file.exports.iter().find(|export| made.contains(&export.name)) {
-            let (what, name) = (export.what(), &export.name);
-            return Err(ReloadError::Unusable(format!(
-                "{what} {name:?}: a volume of that name was made by request; remove it, or leave \
-                 it out of the file"
-            )));
+            let twice = declared_too(export.what(), "volume", &export.name);
+            return Err(ReloadError::Unusable(twice));
         }
         let disks = catalogue.disks.iter().enumerate().filter_map(|(index, disk)| {
             let groups = catalogue.groups(|groups| groups.on(index).map(str::to_owned).collect());
@@ -181,7 +178,7 @@ mod tests {
         let config = Config::from_file(&path).expect("it is valid");
         let rooms = Rooms::of(16);
         let groups = (Groups::new(&config, rooms.clone()), rooms);
-        let catalogue = Catalogue::new(&config, &owners, &[], groups, Default::default());
+        let catalogue = Catalogue::new(&config, &owners, &[], groups, Default::default(), None);
         let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);
         drop((control, owners));

@@ -90,9 +90,9 @@ impl Server {
         acquired: ForServer,
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
-        let ForServer { io, bound, backends, latencies } = acquired;
+        let ForServer { io, bound, backends, state, latencies } = acquired;
         let places = uri::places(&bound)?;
-        let uris = uri::of_exports(config, &places);
+        let mut uris = uri::of_exports(config, &places);
         let rooms = Rooms::new(config, raise_descriptors());
         let groups = Groups::new(config, rooms.clone());
         let (alive, running) = mpsc::channel();
@@ -123,13 +123,16 @@ impl Server {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
-        let stop = StopFlag::new()?;
         let (listeners, sockets) = offer(config, &exports, bound);
-        let listening = listeners.iter().map(Listener::socket).collect();
-        let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
         let places = uri::of_all_exports(config, places);
         let (groups, exports) = ((groups, rooms), (exports, places));
-        let catalogue = Catalogue::new(config, &owners, &volumes, groups, exports);
+        let (store, records) = state.unzip();
+        let catalogue = Catalogue::new(config, &owners, &volumes, groups, exports, store);
+        // Before anybody asks for one of them.
+        uris.extend(catalogue.restore(records.unwrap_or_default()));
+        let stop = StopFlag::new()?;
+        let listening = listeners.iter().map(Listener::socket).collect();
+        let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, catalogue);
         let end_begun = None;
         Ok(Self {

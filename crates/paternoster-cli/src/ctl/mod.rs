@@ -25,8 +25,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    GroupQuestion, ReloadMode, TraceQuestion, change_settings, default_path, fetch_group,
-    fetch_settings, fetch_stat, set_group,
+    GroupQuestion, TraceQuestion, change_settings, default_path, fetch_group, fetch_settings,
+    fetch_stat, set_group,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -272,6 +272,12 @@ enum Question {
         json: bool,
     },
 
+    /// Print the volumes and groups that requests have made, as a file declares them
+    ///
+    /// To have the file declare one, remove it here, with its image kept, and write these lines
+    /// into the file: a name is the file's or requests', and never both.
+    ExportConfig,
+
     /// Read the server's file again, and apply what may change while it serves
     ///
     /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
@@ -374,10 +380,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Group(ask) => volume::groups(socket, ask)?,
         Question::Pool(ask) => volume::pools(socket, ask)?,
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
-        Question::Reload { dry_run } => {
-            let mode = if *dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
-            reload::show(&paternoster_server::ctl::reload(socket, mode)?)
-        }
+        Question::ExportConfig => paternoster_server::ctl::fetch_export_config(socket)?,
+        Question::Reload { dry_run } => reload::ask(socket, *dry_run)?,
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,18 @@
 //! The output of `ctl reload`: a line for each value that the file has and the server had not.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use paternoster_server::ctl::ReloadAnswer;
+use paternoster_server::ctl::{self, CtlError, ReloadAnswer, ReloadMode};
+
+/// Has the server read its file again.
+pub(super) fn ask(socket: &Path, dry_run: bool) -> Result<String, CtlError> {
+    let mode = if dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
+    ctl::reload(socket, mode).map(|answer| show(&answer))
+}
 
 /// What has changed or would, then what needs a restart.
-pub(super) fn show(answer: &ReloadAnswer) -> String {
+fn show(answer: &ReloadAnswer) -> String {
     let done = if answer.dry_run { "would change" } else { "changed" };
     let mut text = String::new();
     for change in &answer.changed {
@@ -22,7 +29,7 @@ pub(super) fn show(answer: &ReloadAnswer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::ctl::{Change, ReloadMode};
+    use paternoster_server::ctl::Change;
     use serde_json::json;
 
     use super::*;

@@ -31,7 +31,8 @@ pub(super) enum AskPools {
 pub(super) enum Ask {
     /// Make a volume in a pool, with an export of its name; the same again does nothing
     ///
-    /// It is gone when the server ends; its image stays.
+    /// With a `state_dir` it is there again after a restart, unless durable=false; without one it
+    /// is gone when the server ends, and its image stays.
     Create {
         /// Name of the volume: letters, digits and ._-
         name: String,

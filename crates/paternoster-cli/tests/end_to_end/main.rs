@@ -10,6 +10,7 @@ mod full_disk;
 mod fuse;
 mod interop;
 mod iolog;
+mod killed;
 mod log;
 mod memory;
 mod metrics;

@@ -25,7 +25,8 @@ impl Catalogue {
     ) -> Result<VolumeAnswer, VolumeError> {
         let _turn = self.turn(name)?;
         let before = self.state().made(name)?.of.clone();
-        let wanted = before.patched(patch).map_err(VolumeError::Value)?;
+        let mut wanted = before.patched(patch).map_err(VolumeError::Value)?;
+        self.decide_durable(&mut wanted)?;
         if !wanted.is_made_as(&before) {
             let how = "and its pool, source, copy and durable stay as they are".to_owned();
             return Err(VolumeError::Exists { name: name.to_owned(), how });
@@ -102,16 +103,17 @@ impl Catalogue {
         let mut state = self.state();
         let volume = state.made(&name)?;
         (volume.of, volume.has_own_group) = (wanted, has_own_group);
-        Ok(())
+        drop(state);
+        self.record(&name)
     }
 
     /// Has an image and its volume have more bytes: new sessions see them.
     fn grow(&self, pool: &Pool, wanted: &WantedVolume, size: u64) -> Result<(), VolumeError> {
         let name = &wanted.name;
-        let (path, before) = {
+        let (path, before, mut grown) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            let (path, before) = (volume.path.clone(), volume.size);
+            let (path, before, of) = (volume.path.clone(), volume.size, volume.of.clone());
             if volume.served().is_none() {
                 return Err(not_served(path));
             }
@@ -119,10 +121,11 @@ impl Catalogue {
             state.check_quotas(&wanted.group(), name, size)?;
             // What others ask for meanwhile has to fit beside it.
             state.made(name)?.size = size;
-            (path, before)
+            (path, before, of)
         };
+        grown.more.size = Some(size);
         let allocated = matches!(wanted.more.source, Source::New { allocated: true });
-        let grown = check_free(pool, if allocated { size - before } else { 0 }).and_then(|()| {
+        let done = check_free(pool, if allocated { size - before } else { 0 }).and_then(|()| {
             let failed = |error: std::io::Error| image_error(&path, &error);
             let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
             if allocated {
@@ -130,13 +133,19 @@ impl Catalogue {
                     .map_err(|errno| failed(errno.into()))?;
             }
             file.set_len(size).map_err(failed)?;
+            if grown.is_durable() {
+                // Before anybody sees the bytes, and may write there.
+                file.sync_all().map_err(failed)?;
+                self.record_as(&grown)?;
+            }
             let Some(served) = self.state().made(name)?.served() else { return Ok(()) };
             let refused = |allowed| VolumeError::Size { size, allowed };
             let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
             answer.map_err(|error| refused(error.to_string()))
         });
-        if let Err(error) = grown {
+        if let Err(error) = done {
             self.state().made(name)?.size = before;
+            self.record_again(name);
             return Err(error);
         }
         self.exports.change(name, |entry| entry.info.size = size);
@@ -148,7 +157,7 @@ impl Catalogue {
     /// that cannot be, as it was.
     fn remount(&self, pool: &Pool, wanted: &WantedVolume, what: &str) -> Result<(), VolumeError> {
         let name = &wanted.name;
-        let (served, before, path, size) = {
+        let (served, mut before, path, mut size) = {
             let mut state = self.state();
             let volume = state.made(name)?;
             (volume.served(), volume.of.clone(), volume.path.clone(), volume.size)
@@ -158,21 +167,29 @@ impl Catalogue {
             Some(served) => Some(self.take_away(pool, &before, served, what)?),
             None => None,
         };
-        let cut = match &locked {
+        let mut to_be = wanted.clone();
+        to_be.more.size = Some(new_size);
+        // Its clients have left, so that a crash may leave it changed.
+        let recorded = if to_be == before { Ok(()) } else { self.record_as(&to_be) };
+        let cut = recorded.and_then(|()| match &locked {
             // As long as the old back end is there, nobody else has the image.
             Some(_) if new_size < size => cut(&path, new_size),
             None if new_size < size => Err(not_served(path)),
             _ => Ok(()),
-        };
+        });
         drop(locked);
+        if cut.is_ok() {
+            let mut state = self.state();
+            let volume = state.made(name)?;
+            (volume.size, volume.of.more.size) = (new_size, Some(new_size));
+            (size, before.more.size) = (new_size, Some(new_size));
+        }
         let again = cut.and_then(|()| self.serve(pool, wanted, new_size));
         let error = match again {
             Ok(id) => {
                 let mut state = self.state();
                 let volume = state.made(name)?;
-                (volume.stage, volume.size) = (Stage::Ready(id), new_size);
-                volume.of = wanted.clone();
-                volume.of.more.size = Some(new_size);
+                (volume.stage, volume.of) = (Stage::Ready(id), to_be);
                 return Ok(());
             }
             Err(error) => error,
@@ -182,6 +199,7 @@ impl Catalogue {
             Err(_) => Stage::Missing(error.to_string()),
         };
         self.state().made(name)?.stage = stage;
+        self.record_again(name);
         Err(error)
     }
 

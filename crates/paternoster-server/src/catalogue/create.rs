@@ -10,6 +10,7 @@ use paternoster::GroupLimits;
 use paternoster_disk::{Backend as _, FileBackend, FileOptions, NoVolume, VolumeId};
 use serde_json::Value;
 
+use super::durable::logged;
 use super::image::{Plan, check_free, image_error};
 use super::{Catalogue, Pool, Stage, State, Volume};
 use crate::config::{GroupKeys, SameDevice, WantedVolume, check_volume_name, is_in};
@@ -34,9 +35,7 @@ impl Catalogue {
     ) -> Result<Put, VolumeError> {
         check_volume_name(name).map_err(VolumeError::Name)?;
         let mut wanted = WantedVolume::read(name, body).map_err(VolumeError::Value)?;
-        if wanted.more.durable {
-            return Err(VolumeError::NoStateDir);
-        }
+        self.decide_durable(&mut wanted)?;
         let pool = self.pool_of(&wanted)?;
         let _turn = self.turn(name)?;
         let known = self.state().volumes.contains_key(name);
@@ -71,8 +70,10 @@ impl Catalogue {
         let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, &plan)?;
-        let (size, image) = (plan.size, plan.carry_out(pool)?);
-        let served = self.serve(pool, wanted, size)?;
+        let (size, mut image) = (plan.size, plan.carry_out(pool)?);
+        self.record(&wanted.name)?;
+        let served = image.finish().and_then(|()| self.serve(pool, wanted, size));
+        let served = served.inspect_err(|_| logged(&wanted.name, self.forget(wanted)))?;
         image.keep();
         reserved.keep(served);
         Ok(())
@@ -124,6 +125,7 @@ impl Catalogue {
             has_own_group,
             size: plan.size,
             stage: Stage::Creating,
+            recorded: None,
             _room: Some(room),
         };
         state.volumes.insert(name, volume);

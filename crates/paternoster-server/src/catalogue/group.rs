@@ -16,18 +16,17 @@ impl Catalogue {
         new_group::check_path(path).map_err(VolumeError::Name)?;
         let wanted = new_group::read(path, body).map_err(VolumeError::Value)?;
         let _turn = self.turn(path)?;
-        let mut state = self.state();
+        let state = self.state();
         if state.groups.is_of_file(path) {
             return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
         let is_new = !state.groups.has(path);
-        if !is_new {
-            drop(state);
-            self.change_group(path, &wanted)?;
-            state = self.state();
-        }
-        state.groups.make(path, &wanted);
         drop(state);
+        if !is_new {
+            self.change_group(path, &wanted)?;
+        }
+        self.record_group(path, &wanted)?;
+        self.change_groups(|groups| groups.make(path, &wanted));
         Ok(PutGroup { group: self.group(path)?, is_new })
     }
 
@@ -41,6 +40,9 @@ impl Catalogue {
         let keys = self.group_keys(path)?;
         let wanted = new_group::patched(path, &keys, changes).map_err(VolumeError::Value)?;
         self.change_group(path, &wanted)?;
+        if self.groups(|groups| groups.is_made(path)) {
+            self.record_group(path, &wanted)?;
+        }
         self.group(path)
     }
 
@@ -48,7 +50,7 @@ impl Catalogue {
     pub(crate) fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
         let _turn = self.turn(path)?;
         self.group_keys(path)?;
-        let mut state = self.state();
+        let state = self.state();
         if state.groups.is_of_file(path) {
             return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
@@ -56,7 +58,9 @@ impl Catalogue {
         if exports > 0 || state.groups.has_below(path) {
             return Err(VolumeError::NotEmpty { group: path.to_owned(), exports });
         }
-        state.groups.unmake(path);
+        drop(state);
+        self.forget_group(path)?;
+        self.change_groups(|groups| groups.unmake(path));
         Ok(())
     }
 

@@ -133,6 +133,16 @@ impl Groups {
         self.by_path.get(path).is_some_and(|group| group.is_of_file)
     }
 
+    /// The paths of those that a request has made.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &str> {
+        self.by_path.iter().filter(|(_, group)| group.is_made).map(|(path, _)| &**path)
+    }
+
+    /// Returns whether a request has made it, so that it stays without exports.
+    pub(crate) fn is_made(&self, path: &str) -> bool {
+        self.by_path.get(path).is_some_and(|group| group.is_made)
+    }
+
     /// How many exports are in a group or below it.
     pub(crate) fn exports(&self, path: &str) -> usize {
         self.by_path.get(path).map_or(0, |group| group.exports.values().sum())

@@ -4,7 +4,7 @@
 //! made; of a pool without a directory they are absolute, and anywhere. What was made is removed
 //! again unless it becomes a volume.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt as _;
@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 
 use paternoster_disk::device_size;
 use rustix::fs::{
-    CWD, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom, copy_file_range,
-    fallocate, flock, ioctl_ficlone, openat2, seek, statvfs,
+    CWD, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom,
+    copy_file_range, fallocate, flock, ioctl_ficlone, openat2, renameat_with, seek, statvfs,
 };
 use rustix::io::Errno;
 
 use super::Pool;
+use super::store::{UNFINISHED, sync_directory_of};
 use crate::config::{MULTIPLE, Source, WantedVolume};
 use crate::ctl::VolumeError;
 
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub(super) size: u64,
     from: From,
     copy: bool,
+    /// Whether it is to be there after a crash.
+    durable: bool,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,10 @@ enum From {
 #[derive(Debug)]
 pub(super) struct Image {
     path: PathBuf,
+    /// Whether it was made, and has not its own name yet.
+    is_unfinished: bool,
     is_temporary: bool,
+    durable: bool,
 }
 
 impl Plan {
@@ -57,22 +63,21 @@ impl Plan {
         wanted: &WantedVolume,
         template: impl FnOnce(&str) -> Result<Option<PathBuf>, VolumeError>,
     ) -> Result<Self, VolumeError> {
-        let copy = wanted.more.copy;
-        let own = || Ok::<_, VolumeError>(directory(pool)?.join(format!("{}.img", wanted.name)));
+        let (copy, durable) = (wanted.more.copy, wanted.is_durable());
+        let path = path_of(pool, wanted)?;
         let asked = wanted.more.size;
-        let (path, from, has) = match &wanted.more.source {
-            Source::New { allocated } => (own()?, From::New { allocated: *allocated }, None),
+        let (from, has) = match &wanted.more.source {
+            Source::New { allocated } => (From::New { allocated: *allocated }, None),
             Source::Template(name) => {
-                let path = match template(name)? {
-                    Some(path) => path,
+                let template = match template(name)? {
+                    Some(template) => template,
                     None => directory(pool)?.join(name),
                 };
-                let file = open_template(pool, &path)?;
-                let has = size_of(&path, &file)?;
-                (own()?, From::Template(file), Some(has))
+                let file = open_template(pool, &template)?;
+                let has = size_of(&template, &file)?;
+                (From::Template(file), Some(has))
             }
-            Source::Path(path) => {
-                let path = beside(pool, path)?;
+            Source::Path(_) => {
                 let has = size_of(&path, &open(pool, &path, OFlags::RDONLY)?)?;
                 if has == 0 {
                     return Err(image_error(&path, &io::Error::other("it has 0 bytes")));
@@ -81,7 +86,7 @@ impl Plan {
                     let allowed = format!("the image has {has} bytes, and so has the volume");
                     return Err(VolumeError::Size { size, allowed });
                 }
-                return Ok(Self { path, size: has, from: From::Itself, copy });
+                return Ok(Self { path, size: has, from: From::Itself, copy, durable });
             }
         };
         let size =
@@ -91,7 +96,7 @@ impl Plan {
             return Err(VolumeError::Size { size, allowed });
         }
         check_size(size)?;
-        Ok(Self { path, size, from, copy })
+        Ok(Self { path, size, from, copy, durable })
     }
 
     /// Bytes that the file system is asked to set aside at once.
@@ -105,17 +110,19 @@ impl Plan {
 
     /// Makes the image.
     pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, VolumeError> {
-        let Self { path, size, from, copy } = self;
-        if matches!(from, From::Itself) {
-            return Ok(Image { path, is_temporary: false });
+        let Self { path, size, from, copy, durable } = self;
+        let is_made = !matches!(from, From::Itself);
+        if !is_made {
+            return Ok(Image { path, is_unfinished: false, is_temporary: false, durable });
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let file = match open(pool, &path, flags) {
-            Ok(file) => file,
-            Err(_) if path.exists() => return Err(VolumeError::ImageExists { path }),
-            Err(error) => return Err(error),
-        };
-        let image = Image { path, is_temporary: true };
+        if path.symlink_metadata().is_ok() {
+            return Err(VolumeError::ImageExists { path });
+        }
+        let unfinished = unfinished(&path);
+        // A server that was killed may have left it: nobody else makes a volume of that name now.
+        let _ = fs::remove_file(&unfinished);
+        let file = open(pool, &unfinished, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        let image = Image { path, is_unfinished: true, is_temporary: true, durable };
         let failed = |error: io::Error| image_error(&image.path, &error);
         match from {
             From::New { allocated: true } => {
@@ -126,11 +133,23 @@ impl Plan {
             From::New { allocated: false } | From::Itself => {}
         }
         file.set_len(size).map_err(failed)?;
+        if durable {
+            file.sync_all().and_then(|()| sync_directory_of(&image.path)).map_err(failed)?;
+        }
         Ok(image)
     }
 }
 
 impl Image {
+    /// Gives it its name, which nothing else may have.
+    pub(super) fn finish(&mut self) -> Result<(), VolumeError> {
+        if self.is_unfinished {
+            finish(&self.path, self.durable)?;
+            self.is_unfinished = false;
+        }
+        Ok(())
+    }
+
     /// It is a volume's.
     pub(super) fn keep(mut self) {
         self.is_temporary = false;
@@ -141,9 +160,31 @@ impl Drop for Image {
     fn drop(&mut self) {
         if self.is_temporary {
             // Nobody has heard of it.
-            let _ = std::fs::remove_file(&self.path);
+            let unfinished = self.is_unfinished.then(|| unfinished(&self.path));
+            let _ = fs::remove_file(unfinished.as_ref().unwrap_or(&self.path));
         }
     }
+}
+
+/// What an image is called that has not all that it begins with: no volume's image is called so.
+fn unfinished(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{UNFINISHED}{name}"))
+}
+
+/// Gives an image its name that has all that it begins with.
+fn finish(path: &Path, durable: bool) -> Result<(), VolumeError> {
+    match renameat_with(CWD, unfinished(path), CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) if durable => sync_directory_of(path).map_err(|error| image_error(path, &error)),
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(VolumeError::ImageExists { path: path.to_owned() }),
+        Err(errno) => Err(image_error(path, &errno.into())),
+    }
+}
+
+/// Gives the image of a volume that is recorded its name, if a crash came before that.
+pub(super) fn finish_recorded(path: &Path) -> Result<(), VolumeError> {
+    if !path.exists() && unfinished(path).exists() { finish(path, true) } else { Ok(()) }
 }
 
 /// Refuses a size that no volume has that is made.
@@ -178,6 +219,16 @@ pub(super) fn free(pool: &Pool) -> Option<(u64, u64)> {
 /// The error of something that was done to an image.
 pub(super) fn image_error(path: &Path, error: &io::Error) -> VolumeError {
     VolumeError::Image { path: path.to_owned(), why: error.to_string() }
+}
+
+/// Where the image of a volume is.
+pub(super) fn path_of(pool: &Pool, wanted: &WantedVolume) -> Result<PathBuf, VolumeError> {
+    match &wanted.more.source {
+        Source::Path(path) => beside(pool, path),
+        Source::New { .. } | Source::Template(_) => {
+            Ok(directory(pool)?.join(format!("{}.img", wanted.name)))
+        }
+    }
 }
 
 fn directory(pool: &Pool) -> Result<&Path, VolumeError> {

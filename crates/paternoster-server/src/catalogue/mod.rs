@@ -12,11 +12,15 @@
 
 mod change;
 mod create;
+mod durable;
+mod export_config;
 mod group;
 mod groups;
 mod image;
+mod record;
 mod remove;
 mod show;
+mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,6 +30,9 @@ use std::time::{Duration, Instant};
 use paternoster_disk::VolumeId;
 
 pub(crate) use self::groups::Groups;
+use self::record::VolumeRecord;
+pub(crate) use self::record::{Records, declared_too};
+pub(crate) use self::store::Store;
 use crate::admission::{Rooms, VolumeRoom};
 use crate::config::{BackendConfig, Config, DiskKeys, WantedVolume, devices_of};
 use crate::control::PATIENCE;
@@ -46,6 +53,8 @@ pub(crate) struct Catalogue {
     places: Vec<Place>,
     pub(crate) exports: Arc<ServedExports>,
     rooms: Rooms,
+    /// Where durable volumes and groups are recorded, if anywhere.
+    store: Option<Store>,
     state: Mutex<State>,
     /// Told when a name is free to be changed again.
     freed: Condvar,
@@ -94,6 +103,8 @@ struct Volume {
     has_own_group: bool,
     size: u64,
     stage: Stage,
+    /// What its record says, if it has one.
+    recorded: Option<VolumeRecord>,
     /// The place of its descriptor; none of the file's.
     _room: Option<VolumeRoom>,
 }
@@ -123,6 +134,7 @@ impl Catalogue {
         volumes: &[Vec<VolumeId>],
         (groups, rooms): (Groups, Rooms),
         (exports, places): (Arc<ServedExports>, Vec<Place>),
+        store: Option<Store>,
     ) -> Self {
         let disks = config.disks.iter().zip(owners);
         let disks =
@@ -152,6 +164,7 @@ impl Catalogue {
                 has_own_group: false,
                 size: export.size,
                 stage: Stage::Ready(id),
+                recorded: None,
                 _room: None,
             };
             Some((export.name.clone(), volume))
@@ -168,6 +181,7 @@ impl Catalogue {
             places,
             exports,
             rooms,
+            store,
             state: Mutex::new(state),
             freed: Condvar::new(),
         }

@@ -1,8 +1,6 @@
 //! Removes a volume that was made by request: its clients have time to leave.
 
-use std::io;
-
-use super::image::image_error;
+use super::durable::delete;
 use super::{Catalogue, Stage};
 use crate::connections::{Removal, Removed};
 use crate::ctl::{Data, RemovalQuestion, VolumeError};
@@ -24,13 +22,13 @@ impl Catalogue {
             if question.data == Data::Delete && !is_made {
                 return Err(VolumeError::NotMadeHere(path));
             }
-            let served = volume.served();
-            if let Some(served) = served {
-                volume.stage = Stage::Draining(served);
-            }
-            (volume.of.clone(), path, served)
+            (volume.of.clone(), path, volume.served())
         };
         let pool = self.pool_of(&of)?;
+        self.record_removal(&of, question.data)?;
+        if let Some(served) = served {
+            self.state().made(name)?.stage = Stage::Draining(served);
+        }
         let mut synced = Ok(());
         let mut locked = None;
         if let Some(served) = served {
@@ -43,12 +41,9 @@ impl Catalogue {
             self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
             (locked, synced) = (Some(backend), of_sync);
         }
-        if question.data == Data::Delete
-            && let Err(error) = std::fs::remove_file(&path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
+        let deleted = if question.data == Data::Delete { delete(&path) } else { Ok(()) };
+        if let Err(error) = deleted.and_then(|()| self.forget(&of)) {
             // It stays known, so that it can be asked for again.
-            let error = image_error(&path, &error);
             self.state().made(name)?.stage = Stage::Missing(error.to_string());
             return Err(error);
         }

@@ -114,7 +114,7 @@ impl Catalogue {
             ioprio: of.keys.ioprio.to_string(),
             read_only: of.keys.read_only,
             description: of.keys.description.clone(),
-            durable: of.more.durable || volume.is_of_file,
+            durable: of.is_durable() || volume.is_of_file,
             of_file: volume.is_of_file,
             export: of.name.clone(),
             state: stage,

@@ -64,7 +64,9 @@ pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
     NewVolumeKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
 };
-pub(crate) use keys::{DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, group_kind, limits_in_numbers};
+pub(crate) use keys::{
+    DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, differing, group_kind, limits_in_numbers,
+};
 pub use listen::{Listen, ListenAddress};
 pub(crate) use new_volume::{
     WantedVolume, check_name as check_volume_name, schemas as volume_schemas,

@@ -7,6 +7,8 @@
 //!   ExportKeys               NewVolumeKeys          by the same tables, with the same errors
 //! ```
 
+use std::path::PathBuf;
+
 use paternoster::Weight;
 use serde_json::{Map, Value, json};
 
@@ -145,9 +147,22 @@ impl WantedVolume {
         made(self) == made(other)
     }
 
+    /// Whether it is there again after a restart.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.more.durable == Some(true)
+    }
+
+    /// The path of the image that it takes as it is, if it takes one.
+    pub(crate) fn path(&self) -> Option<&PathBuf> {
+        match &self.more.source {
+            Source::Path(path) => Some(path),
+            Source::New { .. } | Source::Template(_) => None,
+        }
+    }
+
     /// Whether it is to be a new image.
     pub(crate) fn is_new(&self) -> bool {
-        !matches!(self.more.source, Source::Path(_))
+        self.path().is_none()
     }
 }
 

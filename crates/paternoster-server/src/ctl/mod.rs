@@ -54,6 +54,7 @@ pub use volume::{
     VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
 };
 pub use volume_client::{
-    Changed, fetch_groups, fetch_operation, fetch_pools, fetch_volume, fetch_volumes, patch_volume,
-    put_group, put_volume, remove_group, remove_volume, reopen_volume, wait_for,
+    Changed, fetch_export_config, fetch_groups, fetch_operation, fetch_pools, fetch_volume,
+    fetch_volumes, patch_volume, put_group, put_volume, remove_group, remove_volume, reopen_volume,
+    wait_for,
 };

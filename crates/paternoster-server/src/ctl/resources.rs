@@ -22,6 +22,7 @@ pub(super) const VOLUMES: &str = "/v1/volumes";
 pub(super) const VOLUME: &str = "/v1/volumes/{name}";
 pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
 pub(super) const OPERATION: &str = "/v1/operations/{id}";
+pub(super) const EXPORT_CONFIG: &str = "/v1/export-config";
 pub(super) const OPENAPI: &str = "/v1/openapi.json";
 
 /// What can be asked of a resource.
@@ -208,6 +209,14 @@ const RESOURCES: &[(&str, &[Operation])] = &[
     (
         OPERATION,
         &[get("A change that took longer than somebody waited.", &[], &[(200, "Operation")])],
+    ),
+    (
+        EXPORT_CONFIG,
+        &[get(
+            "The volumes and groups that requests have made, as a file declares them (TOML).",
+            &[],
+            &[(200, "Text")],
+        )],
     ),
     (OPENAPI, &[get("This document.", &[], &[(200, "Any")])]),
 ];

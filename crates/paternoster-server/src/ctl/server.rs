@@ -144,6 +144,11 @@ pub trait Control: Send + Sync + 'static {
         self.served_group(path).map(drop)
     }
 
+    /// The volumes and groups that were made by request, as a file declares them.
+    fn export_config(&self) -> String {
+        String::new()
+    }
+
     /// Opens a volume again.
     fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
         self.volume(name)

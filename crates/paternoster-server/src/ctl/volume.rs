@@ -318,6 +318,10 @@ pub enum VolumeError {
     NoReflink { pool: String, why: String },
     #[error("there is no state_dir: \"durable\": false makes a volume that goes with the server")]
     NoStateDir,
+    #[error(
+        "the record of {what} {name:?} cannot be written: {why}; after a restart it is as it was"
+    )]
+    NotRecorded { what: &'static str, name: String, why: String },
     #[error("pool {pool:?} has no path, so no image is made or found there")]
     NoDirectory { pool: String },
     #[error("image {path:?}: {why}")]
@@ -363,7 +367,7 @@ impl Status for VolumeError {
             | Self::NoDescriptor(_)
             | Self::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
             Self::NotNew(_) => StatusCode::PRECONDITION_FAILED,
-            Self::NotDurable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotDurable { .. } | Self::NotRecorded { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unanswered(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -393,6 +397,7 @@ impl Status for VolumeError {
             Self::NotMadeHere(_) => "not-made-here",
             Self::NoLimits { .. } => "no-limits",
             Self::NotDurable { .. } => "not-durable",
+            Self::NotRecorded { .. } => "not-recorded",
             Self::Unanswered(_) => "unanswered",
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{CtlError, ask, ask_any, parse};
 use super::operations::{OperationAnswer, OperationState};
-use super::resources::{ALL_GROUPS, POOLS, VOLUMES};
+use super::resources::{ALL_GROUPS, EXPORT_CONFIG, POOLS, VOLUMES};
 use super::volume::{
     GroupsAnswer, PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
@@ -77,6 +77,11 @@ pub fn reopen_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
 pub fn fetch_operation(path: &Path, id: u64) -> Result<(String, OperationAnswer), CtlError> {
     let version = |answer: &OperationAnswer| answer.version;
     ask(path, Method::GET, &format!("/v1/operations/{id}"), Bytes::new(), version)
+}
+
+/// Asks for what requests have made, as a file declares it.
+pub fn fetch_export_config(path: &Path) -> Result<String, CtlError> {
+    ask_any(path, Method::GET, EXPORT_CONFIG, Bytes::new()).map(|(_, toml)| toml)
 }
 
 /// Waits until an operation has ended.

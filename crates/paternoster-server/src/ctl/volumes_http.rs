@@ -17,8 +17,10 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::operations::{Operation, Operations};
-use super::problem::{Problem, answered, json, refuse};
-use super::resources::{ALL_GROUPS, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES};
+use super::problem::{Problem, answered, failed, json, refuse};
+use super::resources::{
+    ALL_GROUPS, EXPORT_CONFIG, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES,
+};
 use super::server::{Control, read};
 use super::volume::{Put, PutGroup, RemovalQuestion, VolumeError, VolumesQuestion};
 use crate::config::{parse_span, shown_span};
@@ -48,6 +50,7 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
         .route(VOLUME, get(volume).put(put).patch(patch).delete(remove))
         .route(REOPEN, post(reopen))
         .route(OPERATION, get(operation))
+        .route(EXPORT_CONFIG, get(export_config))
         .route(ALL_GROUPS, get(groups))
         .route(GROUP, get(group).put(put_group).patch(patch_group).delete(remove_group))
         .with_state((server, Arc::default()))
@@ -168,6 +171,13 @@ async fn reopen(
     let name = operation.volume.clone();
     let work = move || Ok((StatusCode::OK, server.reopen_volume(&name)?));
     Ok(operations.run(operation, work).await)
+}
+
+async fn export_config(State((server, _)): Server) -> Response {
+    match spawn_blocking(move || server.export_config()).await {
+        Ok(toml) => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], toml).into_response(),
+        Err(_) => failed(),
+    }
 }
 
 async fn operation(State((_, operations)): Server, id: Result<Path<u64>, PathRejection>) -> Answer {

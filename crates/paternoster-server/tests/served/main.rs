@@ -6,6 +6,7 @@ const THREADS: usize = 1;
 
 mod bounds;
 mod byte_ranges;
+mod durable;
 mod exports;
 mod groups;
 mod hostile;

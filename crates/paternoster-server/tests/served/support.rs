@@ -51,7 +51,7 @@ fn engine() -> String {
 /// A running server.
 pub(crate) struct Rig {
     pub(crate) dir: TempDir,
-    server: Server,
+    pub(crate) server: Server,
 }
 
 impl Rig {
@@ -64,12 +64,7 @@ impl Rig {
     pub(crate) fn prepared(toml: &str, prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         prepare(dir.path());
-        let folder = dir.path().to_str().expect("UTF-8");
-        let head =
-            format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\nengine = {:?}\n", engine());
-        let text = format!("{head}{toml}").replace("DIR", folder);
-        let config = Config::from_toml(&text, Path::new("test.toml")).expect("a configuration");
-        let server = Server::start(&config).expect("a server");
+        let server = start_in(dir.path(), toml).expect("a server");
         let rig = Self { dir, server };
         if engine() != "auto" {
             assert!(rig.stat().disks.iter().all(|disk| disk.engine == engine()), "it has taken it");
@@ -135,6 +130,14 @@ impl Rig {
         self.server.shut_down().expect("no thread failed");
         begin.elapsed()
     }
+}
+
+/// Starts a server in a folder.
+pub(crate) fn start_in(folder: &Path, toml: &str) -> anyhow::Result<Server> {
+    let head = format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\nengine = {:?}\n", engine());
+    let text = format!("{head}{toml}").replace("DIR", folder.to_str().expect("UTF-8"));
+    let config = Config::from_toml(&text, Path::new("test.toml")).expect("a configuration");
+    Server::start(&config)
 }
 
 /// A client in the transmission phase.

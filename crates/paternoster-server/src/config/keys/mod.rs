@@ -29,7 +29,7 @@ pub(super) mod written;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use disk::DEPTH_MAX;
 pub use disk::{BackendKind, DiskKeys, SameDevice, SchedulerWord};
@@ -137,6 +137,14 @@ pub(crate) trait Keys: Clone + Default + 'static {
     fn key(name: &str) -> Option<&'static Key<Self>> {
         Self::KEYS.iter().find(|key| key.name == name)
     }
+}
+
+/// The keys of an object whose values are not those of another, as they may be written.
+pub(crate) fn differing<O: Keys>(object: &O, other: &O) -> Map<String, Value> {
+    let values = |of| O::KEYS.iter().map(move |key| (key.name, (key.show)(of)));
+    let both = values(object).zip(values(other));
+    let differing = both.filter(|(one, other)| one.1 != other.1 && !one.1.is_null());
+    differing.map(|((name, value), _)| (name.to_owned(), value)).collect()
 }
 
 /// What became of a key.

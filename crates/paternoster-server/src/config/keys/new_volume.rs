@@ -28,9 +28,9 @@ keys! {
              nobody has open, or an image below its path that is there already.";
         copy: bool = false, Flag, restart;
             "Whether a template is copied where its file system cannot share blocks.";
-        durable: bool = false, Flag, restart;
-            "Whether it is there again after a restart. There is no `state_dir` yet, so `true` is \
-             refused.";
+        durable: Option<bool> = None, Flag, restart, default "whether there is a `state_dir`";
+            "Whether it is there again after a restart, recorded in the \
+             [`state_dir`](#the-file).";
         limits: GroupLimits = GroupLimits::NONE, Limits, live, default "none";
             "Caps, reservations and latency target of the volume's own group.";
     }

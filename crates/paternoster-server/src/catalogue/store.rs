@@ -1,0 +1,189 @@
+//! The directory of what was made by request and is to be there after a restart: a file for each
+//! object, which a person can read, copy and mend.
+//!
+//! ```text
+//!   state/format               1
+//!   state/volumes/vm7.json     {"name": "vm7", "volume": {"pool": "fast", …}, "own_group": true}
+//!   state/groups/%2Fgold.json  {"path": "/gold", "group": {"weight": 300}}
+//! ```
+//!
+//! A record is written beside its place, made durable and renamed: after a crash it is the old one
+//! or the new one, and whole.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::record::{GroupRecord, VolumeRecord};
+use crate::sockets::Patience;
+use crate::uri::encode;
+
+/// The layout of the directory and of its files: it grows when one of them means something else.
+const FORMAT: &str = "1";
+const FORMAT_FILE: &str = "format";
+/// Where files are: the format, and the records of each kind.
+const DIRECTORIES: [&str; 3] = ["", VolumeRecord::DIRECTORY, GroupRecord::DIRECTORY];
+/// How the name of a file begins that has not all that it is to have.
+pub(super) const UNFINISHED: &str = ".new-";
+
+/// What is recorded of an object.
+pub(super) trait Record: Serialize + DeserializeOwned {
+    /// The directory of objects of this kind.
+    const DIRECTORY: &'static str;
+
+    /// What the object is called.
+    fn name(&self) -> &str;
+}
+
+/// The directory, which one server has.
+#[derive(Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+    /// It is locked.
+    _directory: File,
+}
+
+impl Store {
+    /// Takes the directory, and makes it if it is not there.
+    pub(crate) fn open(path: &Path, patience: Patience) -> Result<Self> {
+        let context = || format!("state_dir {}", path.display());
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(error).with_context(context);
+            }
+            _ => {}
+        }
+        let directory = File::open(path).with_context(context)?;
+        let lock = || Ok(flock(&directory, FlockOperation::NonBlockingLockExclusive)?);
+        let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        patience.take(lock, is_locked).map_err(|error| {
+            let error =
+                if is_locked(&error) { anyhow!("another server has it") } else { error.into() };
+            error.context(context())
+        })?;
+        let store = Self { path: path.to_owned(), _directory: directory };
+        store.remove_unfinished().with_context(context)?;
+        Ok(store)
+    }
+
+    /// Removes what a crash has left, which was never told to anybody.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        for directory in DIRECTORIES.map(|directory| self.path.join(directory)) {
+            let files = match fs::read_dir(directory) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            for file in files {
+                let file = file?;
+                if file.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                    fs::remove_file(file.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a record durable, in place of the one that the object had.
+    pub(super) fn write<R: Record>(&self, record: &R) -> io::Result<()> {
+        let directory = self.path.join(R::DIRECTORY);
+        let mut text = serde_json::to_vec_pretty(record)?;
+        text.push(b'\n');
+        let write = || replace(&directory, &file_name(record.name()), &text);
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.lay_out(&directory)?;
+                write()
+            }
+            other => other,
+        }
+    }
+
+    /// Has an object have no record.
+    pub(super) fn remove<R: Record>(&self, name: &str) -> io::Result<()> {
+        let path = self.path.join(R::DIRECTORY).join(file_name(name));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.and_then(|()| sync_directory_of(&path)),
+        }
+    }
+
+    /// Makes the place of records of one kind; before the first, the format is told.
+    fn lay_out(&self, directory: &Path) -> io::Result<()> {
+        if !self.path.join(FORMAT_FILE).exists() {
+            replace(&self.path, FORMAT_FILE, format!("{FORMAT}\n").as_bytes())?;
+        }
+        match fs::create_dir(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => sync_directory_of(directory),
+        }
+    }
+}
+
+/// Refuses a directory whose format is another.
+pub(super) fn check_format(state: &Path) -> Result<()> {
+    match fs::read_to_string(state.join(FORMAT_FILE)) {
+        Ok(format) if format.trim() == FORMAT => Ok(()),
+        Ok(format) => bail!(
+            "state_dir {} is of format {:?}, and this is paternoster {}, which knows {FORMAT}",
+            state.display(),
+            format.trim(),
+            env!("CARGO_PKG_VERSION")
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if DIRECTORIES[1..].iter().any(|directory| state.join(directory).exists()) {
+                bail!("state_dir {} has records, and no file {FORMAT_FILE:?}", state.display());
+            }
+            // Nothing has been recorded.
+            Ok(())
+        }
+        Err(error) => Err(error).with_context(|| format!("state_dir {}", state.display())),
+    }
+}
+
+/// Reads all records of one kind, in the order of their files' names.
+pub(super) fn read<R: Record>(state: &Path) -> Result<Vec<R>> {
+    let directory = state.join(R::DIRECTORY);
+    let files = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.with_context(|| directory.display().to_string())?,
+    };
+    let paths = files.map(|file| file.map(|file| file.path())).collect::<io::Result<Vec<_>>>();
+    let mut paths = paths.with_context(|| directory.display().to_string())?;
+    paths.sort_unstable();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    paths.retain(|path| !name(path).starts_with(UNFINISHED));
+    let read = |path: &PathBuf| {
+        let record: R = serde_json::from_slice(&fs::read(path)?)?;
+        let expected = file_name(record.name());
+        if name(path) != expected {
+            bail!("it is the record of {:?}, whose file is {expected:?}", record.name());
+        }
+        Ok(record)
+    };
+    paths.iter().map(|path| read(path).with_context(|| path.display().to_string())).collect()
+}
+
+/// Makes durable which files are in the directory of this one.
+pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn replace(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+    file.write_all(text)?;
+    file.as_file().sync_data()?;
+    let path = directory.join(name);
+    file.persist(&path)?;
+    sync_directory_of(&path)
+}
+
+/// The file of an object.
+fn file_name(name: &str) -> String {
+    format!("{}.json", encode(name.as_bytes(), b""))
+}

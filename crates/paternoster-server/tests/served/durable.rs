@@ -1,0 +1,296 @@
+//! Volumes and groups that are made by request and outlive a restart.
+
+use std::fs;
+use std::path::Path;
+
+use paternoster_nbd::Command;
+use paternoster_server::ctl::{
+    Control as _, Data, RemovalQuestion, ServedGroup, VolumeAnswer, VolumeError, VolumeStage,
+    VolumesQuestion,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Rig, refusal, start_in};
+
+const POOL: &str = r#"
+state_dir = "DIR/state"
+[pools.fast]
+path = "DIR/images"
+scheduler = "wfq"
+"#;
+
+fn pool() -> Rig {
+    Rig::prepared(POOL, |dir| fs::create_dir(dir.join("images")).expect("a directory"))
+}
+
+impl Rig {
+    /// Shuts the server down: its folder.
+    fn stopped(self) -> TempDir {
+        self.server.shut_down().expect("no thread failed");
+        self.dir
+    }
+
+    /// Shuts the server down and starts another one in its folder.
+    fn restarted(self, toml: &str) -> Self {
+        let dir = self.stopped();
+        let server = start_in(dir.path(), toml).expect("a server");
+        Self { dir, server }
+    }
+}
+
+/// Makes a volume, or has it be as the body says. Whether it is new.
+fn put(rig: &Rig, name: &str, body: &Value) -> bool {
+    rig.control().put_volume(name, body, false).expect("it can be made").is_new
+}
+
+fn remove(rig: &Rig, name: &str, data: Data) -> Result<(), VolumeError> {
+    let question = RemovalQuestion { drain: Some("0s".to_owned()), data, wait: None };
+    rig.control().remove_volume(name, &question)
+}
+
+fn names(rig: &Rig) -> Vec<String> {
+    let all = rig.control().volumes(&VolumesQuestion::default()).expect("the pool answers");
+    all.volumes.into_iter().map(|volume| volume.name).collect()
+}
+
+/// The files of a directory of the rig.
+fn files(dir: &Path, of: &str) -> Vec<String> {
+    let files = fs::read_dir(dir.join(of)).into_iter().flatten();
+    let name = |file: fs::DirEntry| file.file_name().into_string().expect("UTF-8");
+    let mut files: Vec<_> = files.map(|file| name(file.expect("a file"))).collect();
+    files.sort_unstable();
+    files
+}
+
+/// Why a server does not start in the folder.
+fn refused(dir: &Path, toml: &str) -> String {
+    format!("{:#}", start_in(dir, toml).expect_err("it cannot start"))
+}
+
+fn weight(rig: &Rig, path: &str) -> Option<u32> {
+    let stat = rig.stat();
+    let mut groups = stat.disks[0].groups.iter();
+    groups.find(|group| group.path == path).map(|group| group.weight)
+}
+
+#[test]
+fn what_was_answered_is_there_after_a_restart() {
+    let rig = pool();
+    let gold = json!({"weight": 300, "limits": {"riops": 9000}, "capacity": "32M"});
+    assert!(rig.control().put_group("/gold", &gold).expect("it can be made").is_new);
+    assert!(put(&rig, "a", &json!({"pool": "fast", "size": "2M", "group": "/gold"})));
+    let own = json!({"pool": "fast", "size": "2M", "weight": 200, "limits": {"wbps": "1G"},
+                     "description": "x", "ioprio": "idle"});
+    assert!(put(&rig, "b", &own));
+    // It names the group of a volume that has its own: that one says what is set of it.
+    assert!(put(&rig, "aa", &json!({"pool": "fast", "size": "1M", "group": "/b"})));
+    assert!(put(&rig, "c", &json!({"pool": "fast", "size": "1M", "durable": false})));
+    let mut client = rig.client("b");
+    client.write(4096, &[5; 4096]);
+    client.call(Command::Flush).expect("it is durable");
+    drop(client);
+    let grown = json!({"size": "4M", "weight": 250, "limits": {"wbps": null, "riops": 7}});
+    let before = rig.control().patch_volume("b", &grown).expect("it may change");
+    let group = rig.control().patch_group("/gold", &json!({"volumes": 1})).expect("it may");
+    assert_eq!(files(rig.dir.path(), "state/volumes"), ["a.json", "aa.json", "b.json"]);
+    assert_eq!(files(rig.dir.path(), "state/groups"), ["%2Fgold.json"]);
+
+    let rig = rig.restarted(POOL);
+    assert_eq!(names(&rig), ["a", "aa", "b"]);
+    let after = rig.control().volume("b").expect("it is there");
+    assert_eq!((after.size, after.limits.clone()), (4 << 20, Some(json!({"riops": 7}))));
+    assert_eq!(VolumeAnswer { clients: 0, ..before }, after);
+    assert_eq!(rig.control().served_group("/gold").expect("it is there"), group);
+    assert_eq!([weight(&rig, "/b"), weight(&rig, "/gold")], [Some(250), Some(300)]);
+    assert_eq!(rig.client("b").read(4096, 4096), [5; 4096][..]);
+    assert!(refusal(rig.connect(), "c").1.contains('c'), "it went with the server");
+    // Said again it is as it is, and no more than the quota comes into the group.
+    assert!(!put(
+        &rig,
+        "b",
+        &json!({"pool": "fast", "size": "4M", "weight": 250,
+        "limits": {"riops": 7}, "description": "x", "ioprio": "idle"})
+    ));
+    let over = json!({"pool": "fast", "size": "1M", "group": "/gold"});
+    let over = rig.control().put_volume("d", &over, false).expect_err("it is full");
+    assert!(matches!(over, VolumeError::OverQuota { .. }), "{over}");
+
+    // Smaller and moved, without clients.
+    let moved = json!({"size": "1M", "weight": null, "limits": null, "group": "/new/b"});
+    rig.control().patch_volume("b", &moved).expect("it has no clients");
+    remove(&rig, "a", Data::Delete).expect("it is gone");
+    rig.control().remove_group("/gold").expect("it is empty");
+    let rig = rig.restarted(POOL);
+    assert_eq!(names(&rig), ["aa", "b"]);
+    let after = rig.control().volume("b").expect("it is there");
+    assert_eq!((after.size, after.group.as_str()), (1 << 20, "/new/b"));
+    assert_eq!(files(rig.dir.path(), "images"), ["aa.img", "b.img", "c.img"]);
+    assert!(files(rig.dir.path(), "state/groups").is_empty());
+    rig.end();
+}
+
+#[test]
+fn records_that_do_not_go_together_with_the_file_are_named_before_anything_is_served() {
+    let rig = pool();
+    rig.control().put_group("/gold", &json!({"weight": 300})).expect("it can be made");
+    put(&rig, "vm1", &json!({"pool": "fast", "size": "1M", "limits": {"riops": 5}}));
+    let other = refused(rig.dir.path(), POOL);
+    assert!(other.contains("another server has it"), "{other}");
+    let dir = rig.stopped();
+    let dir = dir.path();
+    for (toml, said) in [
+        (
+            format!("{POOL}[volumes.vm1]\npool = \"fast\"\n"),
+            "volume \"vm1\": a volume of that name was made by request",
+        ),
+        (
+            format!("{POOL}[volumes.x]\npool = \"fast\"\npath = \"vm1.img\"\ngroup = \"/gold\"\n"),
+            "group \"/gold\": a group of that name was made by request",
+        ),
+        (
+            POOL.replace("pools.fast", "pools.slow"),
+            "in pool \"fast\", which the configuration does not have; there are: \"slow\"",
+        ),
+        (
+            POOL.replace("wfq", "cfq"),
+            "has limits, which the scheduler of pool \"fast\", cfq, has not; wfq has them",
+        ),
+    ] {
+        let refused = refused(dir, &toml);
+        assert!(refused.contains(said), "{refused}");
+    }
+    let record = dir.join("state/volumes/vm1.json");
+    let good = fs::read_to_string(&record).expect("it is there");
+    for (bad, said) in [
+        ("{", "vm1.json: EOF while parsing"),
+        (&*good.replace("vm1", "vm2"), "it is the record of \"vm2\", whose file is \"vm2.json\""),
+        (&*good.replace("\"riops\": 5", "\"riops\": 0"), "riops = 0"),
+        (&*good.replace("own_group", "own_grup"), "unknown field `own_grup`"),
+        (&*good.replace("\"size\": 1048576", "\"copy\": false"), "missing key `size`"),
+    ] {
+        fs::write(&record, bad).expect("it is written");
+        let refused = refused(dir, POOL);
+        assert!(refused.contains(said), "{refused}");
+    }
+    fs::write(&record, good).expect("it is written");
+    fs::write(dir.join("state/format"), "2\n").expect("it is written");
+    let refused = refused(dir, POOL);
+    assert!(refused.contains("is of format \"2\", and this is paternoster"), "{refused}");
+    fs::write(dir.join("state/format"), "1\n").expect("it is written");
+    start_in(dir, POOL).expect("all is right again").shut_down().expect("a good end");
+}
+
+#[test]
+fn volume_whose_image_is_gone_is_missing_until_it_is_back_and_reopened() {
+    let rig = pool();
+    put(&rig, "vm1", &json!({"pool": "fast", "size": "1M", "weight": 7}));
+    let image = rig.dir.path().join("images/vm1.img");
+    let aside = rig.dir.path().join("vm1.img");
+    fs::rename(&image, &aside).expect("it is moved");
+    let rig = rig.restarted(POOL);
+    let missing = rig.control().volume("vm1").expect("it is known");
+    assert_eq!(missing.state, VolumeStage::Missing);
+    assert!(missing.why.as_ref().is_some_and(|why| why.contains("No such file")), "{missing:?}");
+    fs::rename(&aside, &image).expect("it is moved back");
+    let ready = rig.control().reopen_volume("vm1").expect("it is there");
+    assert_eq!((ready.state, weight(&rig, "/vm1")), (VolumeStage::Ready, Some(7)));
+    drop(rig.client("vm1"));
+    rig.end();
+}
+
+#[test]
+fn removal_that_had_begun_goes_on_and_what_was_never_told_is_cleared_away() {
+    let rig = pool();
+    for (name, durable) in [("gone", true), ("kept", true), ("orphan", false)] {
+        put(&rig, name, &json!({"pool": "fast", "size": "1M", "durable": durable}));
+    }
+    let dir = rig.dir.path().to_owned();
+    let volumes = dir.join("state/volumes");
+    for (name, data) in [("gone", "delete"), ("kept", "keep")] {
+        let path = volumes.join(format!("{name}.json"));
+        let text = fs::read_to_string(&path).expect("it is there");
+        let mut record: Value = serde_json::from_str(&text).expect("JSON");
+        record["removing"] = data.into();
+        fs::write(&path, record.to_string()).expect("it is written");
+    }
+    fs::write(volumes.join(".new-x"), "{").expect("it is written");
+    let rig = rig.restarted(POOL);
+    assert!(names(&rig).is_empty() && files(&dir, "state/volumes").is_empty());
+    assert_eq!(files(&dir, "images"), ["kept.img", "orphan.img"]);
+    rig.end();
+}
+
+#[test]
+fn volume_that_cannot_be_recorded_is_not_made_changed_or_removed() {
+    let rig = pool();
+    let body = |size: &str| json!({"pool": "fast", "size": size});
+    put(&rig, "a", &body("1M"));
+    // Root may write to any directory, so there is none.
+    let (volumes, aside) = (rig.dir.path().join("state/volumes"), rig.dir.path().join("aside"));
+    fs::rename(&volumes, &aside).expect("it is moved");
+    fs::write(&volumes, "").expect("it is written");
+    let control = rig.control();
+    let errors = [
+        control.put_volume("b", &body("1M"), false).map(drop),
+        control.patch_volume("a", &json!({"size": "2M"})).map(drop),
+        remove(&rig, "a", Data::Delete),
+    ];
+    for error in errors {
+        let error = error.expect_err("it cannot be recorded");
+        assert!(matches!(error, VolumeError::NotRecorded { .. }), "{error}");
+    }
+    assert_eq!(files(rig.dir.path(), "images"), ["a.img"]);
+    assert_eq!(control.volume("a").expect("it is there").size, 1 << 20);
+    assert_eq!(rig.client("a").export().size, 1 << 20, "nobody has seen more");
+    fs::remove_file(&volumes).expect("it is removed");
+    fs::rename(&aside, &volumes).expect("it is moved back");
+    remove(&rig, "a", Data::Delete).expect("it is gone");
+    assert!(files(rig.dir.path(), "images").is_empty());
+    rig.end();
+}
+
+#[test]
+fn what_requests_have_made_is_the_same_in_a_file() {
+    let rig = pool();
+    let control = rig.control();
+    let gold = json!({"weight": 300, "limits": {"riops": 9000}, "capacity": "32M"});
+    control.put_group("/gold", &gold).expect("it can be made");
+    control.put_group("/none", &json!({})).expect("it can be made");
+    for (name, body) in [
+        ("a", json!({"group": "/gold", "ioprio": "idle"})),
+        ("b", json!({"weight": 7, "description": "\"x\"", "read_only": true})),
+        ("c", json!({"weight": 8, "limits": {"wbps": "1M", "latency_target": "5ms"}})),
+        ("d", json!({})),
+    ] {
+        let mut body = body;
+        (body["pool"], body["size"]) = ("fast".into(), "1M".into());
+        put(&rig, name, &body);
+    }
+    remove(&rig, "d", Data::Keep).expect("its image stays");
+    put(&rig, "e", &json!({"pool": "fast", "source": {"path": "d.img"}, "durable": false}));
+    let shown = |rig: &Rig| {
+        let all = rig.control().volumes(&VolumesQuestion::default()).expect("the pool answers");
+        let told = |volume: VolumeAnswer| {
+            let VolumeAnswer { name, path, size, group, ioprio, read_only, description, .. } =
+                volume;
+            (name, path, size, group, ioprio, read_only, description)
+        };
+        all.volumes.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let groups = |rig: &Rig| {
+        let groups = rig.control().all_groups().groups.into_iter();
+        let told = |group: ServedGroup| (group.path, group.settings);
+        groups.map(told).filter(|(path, _)| path != "/none").collect::<Vec<_>>()
+    };
+    let (volumes, before) = (shown(&rig), groups(&rig));
+    let toml = control.export_config();
+    assert!(toml.starts_with("# group \"/none\" has no volumes\n[groups.\"/c\"]\n"), "{toml}");
+    assert!(!toml.contains("memory") && !toml.contains("pool = \"\""), "{toml}");
+    fs::remove_dir_all(rig.dir.path().join("state")).expect("it is removed");
+    let rig = rig.restarted(&format!("{POOL}{toml}"));
+    assert_eq!(shown(&rig), volumes, "{toml}");
+    assert_eq!(groups(&rig), before, "{toml}");
+    assert_eq!(rig.control().export_config(), "");
+    rig.end();
+}
