@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::catalogue::{Catalogue, Disk, check_have_limits};
 use crate::config::{Config, ROOT};
 use crate::ctl::{
-    Control, DecisionLines, DiskChange, GroupAnswer, GroupChange, GroupError, GroupInForce,
-    GroupQuestion, GroupsAnswer, NewGroup, PoolsAnswer, Put, PutGroup, ReloadAnswer, ReloadError,
-    ReloadMode, RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, TraceError,
-    TraceQuestion, UnknownDisk, VolumeAnswer, VolumeError, VolumesAnswer, VolumesQuestion,
+    CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
+    ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
+    GroupsAnswer, NewGroup, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
+    RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, TraceError,
+    TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
 use crate::messages::GroupSettings;
@@ -183,45 +184,75 @@ impl Control for ControlHandle {
         self.catalogue.pools()
     }
 
-    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, CatalogueError> {
         self.catalogue.volumes(question)
     }
 
-    fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    fn volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.catalogue.volume(name)
     }
 
-    fn put_volume(&self, name: &str, body: &Value, only_new: bool) -> Result<Put, VolumeError> {
+    fn put_volume(
+        &self,
+        name: &str,
+        body: &Value,
+        only_new: bool,
+    ) -> Result<Put<VolumeAnswer>, CatalogueError> {
         self.catalogue.put_volume(name, body, only_new)
     }
 
-    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, VolumeError> {
+    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, CatalogueError> {
         self.catalogue.patch_volume(name, patch)
     }
 
-    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
+    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), CatalogueError> {
         self.catalogue.remove_volume(name, question)
+    }
+
+    fn exports(&self, question: &ExportsQuestion) -> Result<ExportsAnswer, CatalogueError> {
+        self.catalogue.exports(question)
+    }
+
+    fn export(&self, name: &str) -> Result<ExportAnswer, CatalogueError> {
+        self.catalogue.export(name)
+    }
+
+    fn put_export(
+        &self,
+        name: &str,
+        body: &Value,
+        only_new: bool,
+    ) -> Result<Put<ExportAnswer>, CatalogueError> {
+        self.catalogue.put_export(name, body, only_new)
+    }
+
+    fn patch_export(&self, name: &str, patch: &Value) -> Result<ExportAnswer, CatalogueError> {
+        self.catalogue.patch_export(name, patch)
+    }
+
+    fn remove_export(&self, name: &str, question: &RemovalQuestion) -> Result<(), CatalogueError> {
+        self.catalogue.remove_export(name, question)
     }
 
     fn all_groups(&self) -> GroupsAnswer {
         self.catalogue.all_groups()
     }
 
-    fn served_group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+    fn served_group(&self, path: &str) -> Result<ServedGroup, CatalogueError> {
         self.catalogue.group(path)
     }
 
-    fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
+    fn put_group(&self, path: &str, body: &Value) -> Result<Put<ServedGroup>, CatalogueError> {
         let _setting = self.setting_groups();
         self.catalogue.put_group(path, body)
     }
 
-    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, VolumeError> {
+    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, CatalogueError> {
         let _setting = self.setting_groups();
         self.catalogue.patch_group(path, changes)
     }
 
-    fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+    fn remove_group(&self, path: &str) -> Result<(), CatalogueError> {
         self.catalogue.remove_group(path)
     }
 
@@ -229,7 +260,7 @@ impl Control for ControlHandle {
         self.catalogue.export_config()
     }
 
-    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.catalogue.reopen_volume(name)
     }
 }

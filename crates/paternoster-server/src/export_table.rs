@@ -30,6 +30,13 @@ pub(crate) struct Entry {
     pub(crate) is_leaving: bool,
 }
 
+impl Entry {
+    /// Whether its volume flushes.
+    pub(crate) fn flushes(&self) -> bool {
+        self.info.flags.contains(TransmissionFlags::SEND_FLUSH)
+    }
+}
+
 impl ServedExports {
     /// Serves an export from now on, in place of one of the same name.
     pub(crate) fn insert(&self, entry: Entry) {
@@ -43,6 +50,11 @@ impl ServedExports {
                 change(Arc::make_mut(entry));
             }
         });
+    }
+
+    /// The export of that name, if it is served.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Entry>> {
+        self.read(|all| all.get(name).cloned())
     }
 
     /// Serves an export no more.

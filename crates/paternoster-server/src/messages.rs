@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak, mpsc};
 use bytes::BytesMut;
 #[cfg(test)]
 use paternoster::Weight;
-use paternoster::{DeviceWeights, GroupLimits, IoPrio, TimedEvents, Weights};
-use paternoster_disk::{Backend, Damage, Fd, GrowError, NoVolume, VolumeId, VolumePlace, Waker};
+use paternoster::{DeviceWeights, GroupLimits, IoPrio, Nanos, TimedEvents, Weights};
+use paternoster_disk::{Backend, Damage, Fd, GrowError, NoVolume, VolumeId, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
@@ -50,6 +50,9 @@ pub(crate) enum Message {
     GrowVolume(VolumeId, u64, mpsc::Sender<Result<(), GrowError>>),
     VolumeStates(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
     RemoveVolume(Removal, mpsc::Sender<Removed>),
+    AddExport(NewExport, mpsc::Sender<Arc<Export>>),
+    ExportClients(Vec<Arc<Export>>, mpsc::Sender<Vec<u32>>),
+    RemoveExport(Arc<Export>, Nanos, mpsc::Sender<()>),
     Shutdown(AtStop),
 }
 
@@ -113,8 +116,6 @@ pub(crate) struct NewVolume {
 pub(crate) struct NewExport {
     pub(crate) name: String,
     pub(crate) volume: VolumeId,
-    /// Where the volume lies.
-    pub(crate) place: VolumePlace,
     /// Where on the volume it starts, in bytes.
     pub(crate) offset: u64,
     pub(crate) io_prio: IoPrio,
@@ -238,6 +239,24 @@ impl OwnerHandle {
     /// long. Nothing comes where the owner has stopped.
     pub(crate) fn remove_volume(&self, removal: Removal) -> mpsc::Receiver<Removed> {
         self.ask(|sender| Message::RemoveVolume(removal, sender))
+    }
+
+    /// Has the owner serve another export of a volume. Nothing comes where the owner has stopped,
+    /// or the volume has gone.
+    pub(crate) fn add_export(&self, new: NewExport) -> mpsc::Receiver<Arc<Export>> {
+        self.ask(|sender| Message::AddExport(new, sender))
+    }
+
+    /// Asks how many clients of each export are connected. Nothing comes where the owner has
+    /// stopped.
+    pub(crate) fn export_clients(&self, exports: Vec<Arc<Export>>) -> mpsc::Receiver<Vec<u32>> {
+        self.ask(|sender| Message::ExportClients(exports, sender))
+    }
+
+    /// Has the owner remove an export, whose clients have so long to leave. Nothing comes where the
+    /// owner has stopped.
+    pub(crate) fn remove_export(&self, export: Arc<Export>, drain: Nanos) -> mpsc::Receiver<()> {
+        self.ask(|sender| Message::RemoveExport(export, drain, sender))
     }
 
     /// Has the owner finish what is in the device, and stop; `at_stop` says what becomes of what

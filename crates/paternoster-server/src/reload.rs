@@ -42,8 +42,9 @@ impl<'a> Reload<'a> {
         let file = Config::from_file_beside(path, served)
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
         let made = catalogue.made_by_request();
-        if let Some(export) = file.exports.iter().find(|export| made.contains(&export.name)) {
-            let twice = declared_too(export.what(), "volume", &export.name);
+        let twice = file.exports.iter().find_map(|export| Some((export, made.get(&export.name)?)));
+        if let Some((export, made)) = twice {
+            let twice = declared_too(export.what(), made, &export.name);
             return Err(ReloadError::Unusable(twice));
         }
         let disks = catalogue.disks.iter().enumerate().filter_map(|(index, disk)| {

@@ -246,8 +246,8 @@ fn add_exports(
             let (name, offset) = (export.name.clone(), export.offset);
             let io_prio = export.keys.ioprio;
             let lineage = groups.tenants(&config.groups[export.group].path, index);
-            let new = NewExport { name, volume, place, offset, io_prio, lineage };
-            (number, tenants.add_export(elevator, now, new))
+            let new = NewExport { name, volume, offset, io_prio, lineage };
+            (number, tenants.add_export(elevator, now, new, place))
         });
         exports.collect()
     })

@@ -3,6 +3,7 @@
 mod blkio;
 mod columns;
 mod depth;
+mod export;
 mod far;
 mod group;
 mod keys;
@@ -254,6 +255,10 @@ enum Question {
     #[command(subcommand)]
     Volume(volume::Ask),
 
+    /// Make, change and remove exports beside those that volumes have of their own
+    #[command(subcommand)]
+    Export(export::Ask),
+
     /// Make and remove groups of volumes
     #[command(subcommand)]
     Group(volume::AskGroups),
@@ -377,6 +382,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             settings::show(settings::of(disk, &answer)?)
         }
         Question::Volume(ask) => volume::ask(socket, ask)?,
+        Question::Export(ask) => export::ask(socket, ask)?,
         Question::Group(ask) => volume::groups(socket, ask)?,
         Question::Pool(ask) => volume::pools(socket, ask)?,
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,

@@ -205,7 +205,7 @@ pub(super) fn ask(socket: &Path, ask: &Ask) -> Result<String> {
         Ask::List { pool, group, json } => list(socket, pool.as_deref(), group.as_deref(), *json),
         Ask::Show { name, json } => {
             let (text, volume) = fetch_volume(socket, name)?;
-            Ok(if *json { text } else { show(&volume) })
+            Ok(if *json { text } else { show(&json!(volume)) })
         }
         Ask::Set { name, settings, answer } => {
             let patch = keys(settings)?;
@@ -245,7 +245,7 @@ fn new(ask: &Ask) -> Map<String, Value> {
 }
 
 /// What `NAME=VALUE` arguments say; a name with a dot is a key of an object, and nothing is null.
-fn keys(settings: &[String]) -> Result<Map<String, Value>> {
+pub(super) fn keys(settings: &[String]) -> Result<Map<String, Value>> {
     let mut keys = Map::new();
     for setting in settings {
         let (name, text) = split(setting, "weight=200 or limits.riops=1000")?;
@@ -270,13 +270,13 @@ fn keys(settings: &[String]) -> Result<Map<String, Value>> {
 }
 
 /// What has become of a change.
-fn changed(socket: &Path, changed: Changed, answer: &Answer) -> Result<String> {
+pub(super) fn changed(socket: &Path, changed: Changed, answer: &Answer) -> Result<String> {
     let operation = match changed {
         Changed::Done(json) if answer.json => return Ok(json),
         Changed::Done(json) => {
-            let volume: VolumeAnswer = serde_json::from_str(&json)?;
+            let shown: Value = serde_json::from_str(&json)?;
             // Of one that is gone nothing is shown.
-            return Ok(if volume.name.is_empty() { String::new() } else { show(&volume) });
+            return Ok(if shown["name"].is_null() { String::new() } else { show(&shown) });
         }
         Changed::GoesOn(operation) if answer.no_wait => operation,
         Changed::GoesOn(operation) => wait_for(socket, operation)?,
@@ -293,17 +293,18 @@ fn shown_operation(operation: &OperationAnswer, json: bool) -> Result<String> {
     if json {
         return Ok(serde_json::to_string_pretty(operation)? + "\n");
     }
-    let OperationAnswer { id, kind, volume, state, problem, .. } = operation;
+    let OperationAnswer { id, kind, volume, export, state, problem, .. } = operation;
+    let name = if volume.is_empty() { export } else { volume };
     let problem = problem.as_ref().and_then(|problem| problem["detail"].as_str());
     if let Some(problem) = problem {
-        bail!("operation {id}, {kind} of {volume:?}: {problem}");
+        bail!("operation {id}, {kind} of {name:?}: {problem}");
     }
     let state = match state {
         OperationState::Running => "running",
         OperationState::Done => "done",
         OperationState::Failed => "failed",
     };
-    Ok(format!("operation {id}, {kind} of {volume:?}: {state}\n"))
+    Ok(format!("operation {id}, {kind} of {name:?}: {state}\n"))
 }
 
 /// All volumes that are asked for, a line each.
@@ -339,7 +340,7 @@ fn table(volumes: &[VolumeAnswer]) -> String {
     columns.show(|volume| volume.why.is_some())
 }
 
-fn stage(stage: VolumeStage) -> &'static str {
+pub(super) fn stage(stage: VolumeStage) -> &'static str {
     match stage {
         VolumeStage::Creating => "creating",
         VolumeStage::Ready => "ready",
@@ -349,15 +350,14 @@ fn stage(stage: VolumeStage) -> &'static str {
     }
 }
 
-/// One volume, as `ctl volume set` takes what may change.
-fn show(volume: &VolumeAnswer) -> String {
-    let value = serde_json::to_value(volume).expect("string keys");
+/// One volume or export, as `ctl volume set` takes what may change.
+pub(super) fn show(shown: &Value) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &Value| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let _ = writeln!(text, "{name}={value}");
     };
-    for (name, value) in value.as_object().into_iter().flatten() {
+    for (name, value) in shown.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
             ("version", _) => {}
             ("limits", Value::Object(limits)) => {
@@ -404,7 +404,7 @@ fn table_of_groups(groups: &[ServedGroup]) -> String {
 }
 
 /// What is said of what the file declares.
-fn of_file(is_of_file: bool) -> &'static str {
+pub(super) fn of_file(is_of_file: bool) -> &'static str {
     if is_of_file { "of the file" } else { "" }
 }
 

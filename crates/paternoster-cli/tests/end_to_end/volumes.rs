@@ -225,6 +225,34 @@ for name, document in json.load(open('documents.json')):
     print(name, [error.message for error in errors])
 ";
 
+/// What is asked and answered of an export of the volume vm1, each behind the name of its schema.
+fn documents_of_exports(served: &Served, limits: &Value) -> Vec<Value> {
+    let new_export = json!({
+        "volume": "vm1", "offset": 4096, "size": "1M", "read_only": true, "weight": 20,
+        "limits": limits, "ioprio": "idle", "description": "x", "durable": false,
+    });
+    let export = "/v1/exports/backup";
+    let (status, made_export) = curl(served, "PUT", export, &["-d", &new_export.to_string()]);
+    assert_eq!(status, 201, "{made_export}");
+    let export_patch = json!({"weight": 10, "description": null});
+    let (_, changed_export) = curl(served, "PATCH", export, &["-d", &export_patch.to_string()]);
+    let (_, exports) = curl(served, "GET", "/v1/exports?volume=vm1&limit=1", &[]);
+    let (status, problem_of_export) = curl(served, "DELETE", &format!("{export}?data=delete"), &[]);
+    assert_eq!(status, 400, "{problem_of_export}");
+    let (status, _) = curl(served, "DELETE", &format!("{export}?drain=0s"), &[]);
+    assert_eq!(status, 200);
+    let (_, export_operation) = curl(served, "GET", "/v1/operations/5", &[]);
+    assert_eq!(export_operation["export"], "backup", "{export_operation}");
+    vec![
+        json!(["NewExport", new_export]),
+        json!(["ExportPatch", export_patch]),
+        json!(["Export", made_export]),
+        json!(["Export", changed_export]),
+        json!(["Exports", exports]),
+        json!(["Operation", export_operation]),
+    ]
+}
+
 #[test]
 fn openapi_says_what_is_asked_and_answered() {
     let served = serve();
@@ -245,13 +273,14 @@ fn openapi_says_what_is_asked_and_answered() {
     let (_, volumes) = curl(&served, "GET", "/v1/volumes?limit=1", &[]);
     let (_, pools) = curl(&served, "GET", "/v1/pools", &[]);
     let (_, operation) = curl(&served, "GET", "/v1/operations/1", &[]);
+    let exports = documents_of_exports(&served, &limits);
     let (_, removed) = curl(&served, "DELETE", &format!("{name}?data=delete"), &[]);
     let new_group = json!({"weight": 300, "limits": limits, "memory": "32M", "capacity": "1G"});
     let group = "/v1/groups/%2Fgold";
     let (status, made_group) = curl(&served, "PUT", group, &["-d", &new_group.to_string()]);
     assert_eq!((status, &made_group["weight"]), (201, &json!(300)), "{made_group}");
     let (_, groups) = curl(&served, "GET", "/v1/groups", &[]);
-    let documents = json!([
+    let mut documents = json!([
         ["NewVolume", new],
         ["VolumePatch", patch],
         ["Volume", made],
@@ -269,15 +298,17 @@ fn openapi_says_what_is_asked_and_answered() {
         ["NewVolume", {"size": "1M"}],
         ["NewVolume", {"pool": "fast", "limits": {"riopz": 1}}],
         ["Volume", {}],
+        ["NewExport", {"volume": "vm1", "source": {"new": "sparse"}}],
     ]);
+    documents.as_array_mut().expect("a list").splice(..0, exports);
     fs::write(served.path("openapi.json"), openapi.to_string()).expect("a file");
     fs::write(served.path("documents.json"), documents.to_string()).expect("a file");
     let validate = ["-W", "ignore", "-c", VALIDATE];
     let said = run("python3-jsonschema", "python3", &validate, served.dir.path());
     let said: Vec<_> = said.lines().collect();
-    assert_eq!(said.len(), 16, "{said:#?}");
-    assert!(said[..13].iter().all(|line| line.ends_with(" []")), "{said:#?}");
-    assert!(said[13..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
+    assert_eq!(said.len(), 23, "{said:#?}");
+    assert!(said[..19].iter().all(|line| line.ends_with(" []")), "{said:#?}");
+    assert!(said[19..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
     // Each method that it names is taken, and no other.
     for (template, item) in openapi["paths"].as_object().expect("an object") {
         let resource =

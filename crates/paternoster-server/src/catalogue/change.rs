@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::create::not_own;
 use super::image::{check_free, check_size, image_error};
 use super::{Catalogue, Pool, Stage};
-use crate::config::{GroupKeys, Source, WantedVolume};
+use crate::config::{GroupKeys, Source, VOLUME, Wanted};
 use crate::connections::{Removal, Removed};
-use crate::ctl::{VolumeAnswer, VolumeError};
+use crate::ctl::{CatalogueError, VolumeAnswer};
 
 impl Catalogue {
     /// Applies a merge patch to a volume.
@@ -22,21 +22,21 @@ impl Catalogue {
         &self,
         name: &str,
         patch: &Value,
-    ) -> Result<VolumeAnswer, VolumeError> {
+    ) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
         let before = self.state().made(name)?.of.clone();
-        let mut wanted = before.patched(patch).map_err(VolumeError::Value)?;
+        let mut wanted = before.patched(patch).map_err(CatalogueError::Value)?;
         self.decide_durable(&mut wanted)?;
         if !wanted.is_made_as(&before) {
             let how = "and its pool, source, copy and durable stay as they are".to_owned();
-            return Err(VolumeError::Exists { name: name.to_owned(), how });
+            return Err(CatalogueError::Exists { what: VOLUME, name: name.to_owned(), how });
         }
         self.change(self.pool_of(&wanted)?, wanted)?;
         self.volume(name)
     }
 
     /// Opens a volume again, so that a failed sync is forgotten.
-    pub(crate) fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    pub(crate) fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
         let wanted = self.state().made(name)?.of.clone();
         self.remount(self.pool_of(&wanted)?, &wanted, "it is reopened: that")?;
@@ -44,7 +44,7 @@ impl Catalogue {
     }
 
     /// Changes a volume to what is wanted. A growth stays also where the rest is refused.
-    pub(super) fn change(&self, pool: &Pool, wanted: WantedVolume) -> Result<(), VolumeError> {
+    pub(super) fn change(&self, pool: &Pool, wanted: Wanted) -> Result<(), CatalogueError> {
         let name = wanted.name.clone();
         let (before, size, has_own_group) = {
             let mut state = self.state();
@@ -65,7 +65,7 @@ impl Catalogue {
             has_own_group
         };
         if sets_group && wanted.keys.group.is_none() && !has_own_group {
-            return Err(VolumeError::Value(not_own(&wanted.group())));
+            return Err(not_own(&wanted));
         }
         if new_size != size {
             check_size(new_size)?;
@@ -89,12 +89,7 @@ impl Catalogue {
             self.remount(pool, &wanted, &away.join(", "))?;
         }
         if sets_group && wanted.keys.group.is_none() {
-            let (group, own) = (wanted.group(), wanted.group_keys());
-            let known = self.groups(|groups| groups.keys(&group).cloned());
-            let (weight, limits) = (own.weight, own.limits);
-            let leaf_weight = None;
-            let keys = GroupKeys { weight, leaf_weight, limits, ..known.unwrap_or_default() };
-            self.set_group_keys(&group, &keys)?;
+            self.set_own_group(&wanted)?;
         }
         if wanted.keys.description != before.keys.description {
             let description = wanted.keys.description.clone();
@@ -107,8 +102,17 @@ impl Catalogue {
         self.record(&name)
     }
 
+    /// Sets what is wanted of the group that has come with it.
+    pub(super) fn set_own_group(&self, wanted: &Wanted) -> Result<(), CatalogueError> {
+        let (group, own) = (wanted.group(), wanted.group_keys());
+        let known = self.groups(|groups| groups.keys(&group).cloned());
+        let (weight, limits, leaf_weight) = (own.weight, own.limits, None);
+        let keys = GroupKeys { weight, leaf_weight, limits, ..known.unwrap_or_default() };
+        self.set_group_keys(&group, &keys)
+    }
+
     /// Has an image and its volume have more bytes: new sessions see them.
-    fn grow(&self, pool: &Pool, wanted: &WantedVolume, size: u64) -> Result<(), VolumeError> {
+    fn grow(&self, pool: &Pool, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (path, before, mut grown) = {
             let mut state = self.state();
@@ -139,7 +143,7 @@ impl Catalogue {
                 self.record_as(&grown)?;
             }
             let Some(served) = self.state().made(name)?.served() else { return Ok(()) };
-            let refused = |allowed| VolumeError::Size { size, allowed };
+            let refused = |allowed| CatalogueError::Size { size, allowed };
             let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
             answer.map_err(|error| refused(error.to_string()))
         });
@@ -155,7 +159,7 @@ impl Catalogue {
 
     /// Takes a volume that has no clients from its owner, and gives it back as it is wanted; where
     /// that cannot be, as it was.
-    fn remount(&self, pool: &Pool, wanted: &WantedVolume, what: &str) -> Result<(), VolumeError> {
+    fn remount(&self, pool: &Pool, wanted: &Wanted, what: &str) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (served, mut before, path, mut size) = {
             let mut state = self.state();
@@ -207,11 +211,12 @@ impl Catalogue {
     fn take_away(
         &self,
         pool: &Pool,
-        of: &WantedVolume,
+        of: &Wanted,
         served: VolumeId,
         what: &str,
-    ) -> Result<Box<dyn Backend>, VolumeError> {
+    ) -> Result<Box<dyn Backend>, CatalogueError> {
         let name = &of.name;
+        self.state().check_no_exports(name)?;
         self.exports.change(name, |entry| entry.is_leaving = true);
         let states = pool.answer(&pool.owner.volume_states(vec![served]));
         let state = states.map(|states| states.get(&served).copied());
@@ -221,7 +226,7 @@ impl Catalogue {
                 self.exports.change(name, |entry| entry.is_leaving = false);
                 let clients = other?.map_or(0, |state| state.clients);
                 let (name, what) = (name.clone(), what.to_owned());
-                return Err(VolumeError::InUse { name, clients, what });
+                return Err(CatalogueError::InUse { name, clients, what });
             }
         };
         // After a failed sync there is nothing that another would tell.
@@ -236,7 +241,7 @@ impl Catalogue {
         if let Err(errno) = synced {
             let why = errno.to_string();
             volume.stage = Stage::Missing(format!("a sync failed: {why}"));
-            return Err(VolumeError::NotDurable { name: name.clone(), why });
+            return Err(CatalogueError::NotDurable { name: name.clone(), why });
         }
         volume.stage = Stage::Creating;
         Ok(backend)
@@ -244,13 +249,13 @@ impl Catalogue {
 }
 
 /// That the image of a volume which is not served, and so not locked, gets no other size.
-fn not_served(path: PathBuf) -> VolumeError {
+fn not_served(path: PathBuf) -> CatalogueError {
     let why = "it is not served, and may be somebody else's by now: reopen it first".to_owned();
-    VolumeError::Image { path, why }
+    CatalogueError::Image { path, why }
 }
 
 /// Cuts an image.
-fn cut(path: &Path, size: u64) -> Result<(), VolumeError> {
+fn cut(path: &Path, size: u64) -> Result<(), CatalogueError> {
     let file = OpenOptions::new().write(true).open(path);
     file.and_then(|file| file.set_len(size)).map_err(|error| image_error(path, &error))
 }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::durable::logged;
 use super::image::{Plan, check_free, image_error};
 use super::{Catalogue, Pool, Stage, State, Volume};
-use crate::config::{GroupKeys, SameDevice, WantedVolume, check_volume_name, is_in};
-use crate::ctl::{Put, VolumeError};
+use crate::config::{EXPORT, GroupKeys, SameDevice, VOLUME, Wanted, check_volume_name, is_in};
+use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
 use crate::messages::NewVolume;
 
@@ -32,16 +32,16 @@ impl Catalogue {
         name: &str,
         body: &Value,
         only_new: bool,
-    ) -> Result<Put, VolumeError> {
-        check_volume_name(name).map_err(VolumeError::Name)?;
-        let mut wanted = WantedVolume::read(name, body).map_err(VolumeError::Value)?;
+    ) -> Result<Put<VolumeAnswer>, CatalogueError> {
+        check_volume_name(name).map_err(CatalogueError::Name)?;
+        let mut wanted = Wanted::read(VOLUME, name, body).map_err(CatalogueError::Value)?;
         self.decide_durable(&mut wanted)?;
         let pool = self.pool_of(&wanted)?;
         let _turn = self.turn(name)?;
         let known = self.state().volumes.contains_key(name);
         if !known {
             self.create(pool, &wanted)?;
-            return Ok(Put { volume: self.new_volume(name)?, is_new: true });
+            return Ok(Put { shown: self.new_volume(name)?, is_new: true });
         }
         let (before, size) = {
             let mut state = self.state();
@@ -49,24 +49,21 @@ impl Catalogue {
             (volume.of.clone(), volume.size)
         };
         if only_new {
-            return Err(VolumeError::NotNew(name.to_owned()));
+            return Err(CatalogueError::NotNew { what: VOLUME, name: name.to_owned() });
         }
         if !wanted.is_made_as(&before) {
-            let show = |volume: &WantedVolume| Value::Object(volume.body()).to_string();
+            let show = |volume: &Wanted| Value::Object(volume.body()).to_string();
             let how = format!("and was made as {}, not {}", show(&before), show(&wanted));
-            return Err(VolumeError::Exists { name: name.to_owned(), how });
+            return Err(CatalogueError::Exists { what: VOLUME, name: name.to_owned(), how });
         }
         // Without one it is as it is.
         wanted.more.size = wanted.more.size.or(before.more.size.and(Some(size)));
         self.change(pool, wanted)?;
-        Ok(Put { volume: self.volume(name)?, is_new: false })
+        Ok(Put { shown: self.volume(name)?, is_new: false })
     }
 
-    fn create(&self, pool: &Pool, wanted: &WantedVolume) -> Result<(), VolumeError> {
-        let own_limits = wanted.more.limits != GroupLimits::NONE;
-        if own_limits || self.groups(|groups| groups.is_limited(&wanted.group())) {
-            pool.check_has_limits()?;
-        }
+    fn create(&self, pool: &Pool, wanted: &Wanted) -> Result<(), CatalogueError> {
+        self.check_limits(pool, wanted)?;
         let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, &plan)?;
@@ -79,8 +76,17 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Refuses limits, of its own or of a group, where they would have no effect.
+    pub(super) fn check_limits(&self, pool: &Pool, wanted: &Wanted) -> Result<(), CatalogueError> {
+        let own = wanted.more.limits != GroupLimits::NONE;
+        if own || self.groups(|groups| groups.is_limited(&wanted.group())) {
+            pool.check_has_limits()?;
+        }
+        Ok(())
+    }
+
     /// The path of a template that is a volume; none if there is no volume of that name.
-    fn template(&self, pool: &Pool, name: &str) -> Result<Option<PathBuf>, VolumeError> {
+    fn template(&self, pool: &Pool, name: &str) -> Result<Option<PathBuf>, CatalogueError> {
         let state = self.state();
         let Some(volume) = state.volumes.get(name) else { return Ok(None) };
         let why = match () {
@@ -89,30 +95,26 @@ impl Catalogue {
             () => return Ok(Some(volume.path.clone())),
         };
         let path = volume.path.clone();
-        Err(VolumeError::Image { path, why: format!("volume {name:?} {why}") })
+        Err(CatalogueError::Image { path, why: format!("volume {name:?} {why}") })
     }
 
     /// Takes the volume into the catalogue, if its pool has room and its name is free.
     fn reserve<'c>(
         &'c self,
         pool: &Pool,
-        wanted: &'c WantedVolume,
+        wanted: &'c Wanted,
         plan: &Plan,
-    ) -> Result<Reserved<'c>, VolumeError> {
+    ) -> Result<Reserved<'c>, CatalogueError> {
         let room = self.rooms.volume();
-        let room = room.map_err(|full| VolumeError::NoDescriptor(full.to_string()))?;
+        let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
         let name = wanted.name.clone();
         let mut state = self.state();
-        if state.exports.contains(&name) {
-            return Err(VolumeError::DeclaredInFile { what: "export", name });
+        if state.exports.contains_key(&name) {
+            state.made_export(&name)?;
+            let how = "and a volume has an export of its own name".to_owned();
+            return Err(CatalogueError::Exists { what: EXPORT, name, how });
         }
-        let own = wanted.group();
-        let sets_group = wanted.group_keys() != GroupKeys::default();
-        let has_own_group = wanted.keys.group.is_none() && !state.groups.has(&own);
-        if wanted.keys.group.is_none() && sets_group && !has_own_group {
-            let why = not_own(&own);
-            return Err(VolumeError::Value(why));
-        }
+        let has_own_group = state.gets_own_group(wanted)?;
         state.check_room(pool, &wanted.name, plan.size)?;
         state.check_quotas(&wanted.group(), &wanted.name, plan.size)?;
         let mut of = wanted.clone();
@@ -136,9 +138,9 @@ impl Catalogue {
     pub(super) fn serve(
         &self,
         pool: &Pool,
-        wanted: &WantedVolume,
+        wanted: &Wanted,
         size: u64,
-    ) -> Result<VolumeId, VolumeError> {
+    ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
         let path = {
             let mut state = self.state();
@@ -151,7 +153,7 @@ impl Catalogue {
         let has = backend.capabilities().size;
         if has < size {
             let why = format!("it has {has} bytes, and the volume {size}");
-            return Err(VolumeError::Image { path, why });
+            return Err(CatalogueError::Image { path, why });
         }
         let flushes = backend.capabilities().flushes;
         let group = wanted.group();
@@ -162,7 +164,8 @@ impl Catalogue {
         };
         let (backend, io_prio) = (Box::new(backend), wanted.keys.ioprio);
         let new = NewVolume { name: name.clone(), backend, io_prio, lineage };
-        let refused = |refused: NoVolume| VolumeError::Size { size, allowed: refused.to_string() };
+        let refused =
+            |refused: NoVolume| CatalogueError::Size { size, allowed: refused.to_string() };
         let added = pool.certain_answer(&pool.owner.add_volume(new));
         let export = added.and_then(|added| added.map_err(refused)).inspect_err(|_| {
             self.change_groups(|groups| groups.leave(&group, pool.disk));
@@ -182,25 +185,34 @@ impl Catalogue {
 }
 
 impl State {
+    /// Returns whether a group comes with what is wanted; refuses to set anything of another.
+    pub(super) fn gets_own_group(&self, wanted: &Wanted) -> Result<bool, CatalogueError> {
+        let own = wanted.group();
+        let is_new = wanted.keys.group.is_none() && !self.groups.has(&own);
+        if wanted.keys.group.is_none() && !is_new && wanted.group_keys() != GroupKeys::default() {
+            return Err(not_own(wanted));
+        }
+        Ok(is_new)
+    }
+
     /// Refuses a volume of that name and size for which the pool has no room beside the others.
     pub(super) fn check_room(
         &self,
         pool: &Pool,
         volume: &str,
         size: u64,
-    ) -> Result<(), VolumeError> {
-        let is_other =
-            |of: &WantedVolume| of.name != volume && of.keys.pool.as_ref() == Some(&pool.name);
+    ) -> Result<(), CatalogueError> {
+        let is_other = |of: &Wanted| of.name != volume && of.keys.pool.as_ref() == Some(&pool.name);
         let (count, used) = self.used_by(is_other);
         let name = || pool.name.clone();
         let most = pool.keys.volumes;
         if count >= usize::try_from(most).unwrap_or(usize::MAX) {
-            return Err(VolumeError::TooMany { pool: name(), volumes: most });
+            return Err(CatalogueError::TooMany { pool: name(), volumes: most });
         }
         let Some(capacity) = pool.keys.capacity else { return Ok(()) };
         let left = capacity.saturating_sub(used);
         if size > left {
-            return Err(VolumeError::OverCapacity { pool: name(), left, capacity, asked: size });
+            return Err(CatalogueError::OverCapacity { pool: name(), left, capacity, asked: size });
         }
         Ok(())
     }
@@ -212,34 +224,35 @@ impl State {
         group: &str,
         volume: &str,
         size: u64,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<(), CatalogueError> {
         for (above, keys) in self.groups.lineage(group) {
             if (keys.capacity, keys.volumes) == (None, None) {
                 continue;
             }
-            let is_other = |of: &WantedVolume| of.name != volume && is_in(&of.group(), above);
+            let is_other = |of: &Wanted| of.name != volume && is_in(&of.group(), above);
             let (count, used) = self.used_by(is_other);
             let most = keys.volumes.map_or(usize::MAX, |most| most as usize);
             let left = keys.capacity.unwrap_or(u64::MAX).saturating_sub(used);
             if count >= most || size > left {
                 let (group, volumes, asked) = (above.to_owned(), count, size);
-                return Err(VolumeError::OverQuota { group, volumes, left, asked });
+                return Err(CatalogueError::OverQuota { group, volumes, left, asked });
             }
         }
         Ok(())
     }
 }
 
-/// That weight and limits are not to be set of a group by a volume.
-pub(super) fn not_own(group: &str) -> String {
-    format!(
-        "group {group:?} was there before the volume, so its weight and limits are not the \
-         volume's: leave them out, or name another group"
-    )
+/// That weight and limits are not to be set of a group by what has come into it.
+pub(super) fn not_own(wanted: &Wanted) -> CatalogueError {
+    let (group, kind) = (wanted.group(), wanted.kind());
+    CatalogueError::Value(format!(
+        "group {group:?} was there before the {kind}, so its weight and limits are not the \
+         {kind}'s: leave them out, or name another group"
+    ))
 }
 
 /// Refuses an image that is on another device than its pool.
-fn check_device(pool: &Pool, path: &Path) -> Result<(), VolumeError> {
+fn check_device(pool: &Pool, path: &Path) -> Result<(), CatalogueError> {
     // Mostly it is on the same file system.
     let number = |path: &Path| std::fs::metadata(path).ok().map(|seen| (seen.dev(), seen.rdev()));
     if pool.keys.path.as_deref().and_then(number) == number(path) {
@@ -260,7 +273,7 @@ fn check_device(pool: &Pool, path: &Path) -> Result<(), VolumeError> {
         pool.name,
         list(&pool.devices)
     );
-    Err(VolumeError::Image { path: path.to_owned(), why })
+    Err(CatalogueError::Image { path: path.to_owned(), why })
 }
 
 impl Reserved<'_> {

@@ -12,15 +12,15 @@ use std::fmt::Write as _;
 use paternoster::GroupLimits;
 use serde_json::{Map, Value};
 
-use super::{Catalogue, State, Volume};
-use crate::config::{ExportKeys, GroupKeys, WantedVolume, differing};
+use super::{Catalogue, State};
+use crate::config::{ExportKeys, GroupKeys, Wanted, differing};
 
 impl Catalogue {
-    /// The groups and volumes that were made by request, as TOML: what a file declares once they
-    /// are removed here, and images kept.
+    /// The groups, volumes and exports that were made by request, as TOML: what a file declares
+    /// once they are removed here, and images kept.
     pub(crate) fn export_config(&self) -> String {
         let state = self.state();
-        let (mut groups, mut volumes) = (Map::new(), Map::new());
+        let [mut groups, mut volumes, mut exports] = [(); 3].map(|()| Map::new());
         let mut unused = String::new();
         for path in state.groups.made() {
             if state.groups.exports(path) > 0 {
@@ -30,32 +30,35 @@ impl Catalogue {
                 _ = writeln!(unused, "# group {path:?} has no volumes");
             }
         }
-        for (name, volume) in state.volumes.iter().filter(|(_, volume)| !volume.is_of_file) {
-            let mut keys = volume_in_file(&volume.of);
-            let path = volume.of.group();
-            if has_limits(volume) {
+        let mut in_file = |of: &Wanted, has_own_group: bool| {
+            let mut keys = keys_in_file(of);
+            let path = of.group();
+            if has_own_group && of.more.limits != GroupLimits::NONE {
                 // They are a group's in a file, which then has the weight beside.
                 keys.remove("weight");
                 keys.insert("group".to_owned(), path.clone().into());
                 groups.insert(path.clone(), Value::Object(state.group_in_file(&path)));
             }
-            volumes.insert(name.clone(), Value::Object(keys));
+            Value::Object(keys)
+        };
+        for (name, volume) in state.volumes.iter().filter(|(_, volume)| !volume.is_of_file) {
+            volumes.insert(name.clone(), in_file(&volume.of, volume.has_own_group));
         }
-        let all = [("groups", groups), ("volumes", volumes)];
+        for (name, export) in state.exports.iter().filter(|(_, export)| !export.is_of_file) {
+            exports.insert(name.clone(), in_file(&export.of, export.has_own_group));
+        }
+        let all = [("groups", groups), ("volumes", volumes), ("exports", exports)];
         let all = all.into_iter().filter(|(_, tables)| !tables.is_empty());
-        let all: Map<_, _> = all.map(|(key, of)| (key.to_owned(), Value::Object(of))).collect();
-        let toml = toml::to_string(&all).expect("texts, numbers and truth, in tables");
-        unused + &toml
+        let toml = all.map(|(key, tables)| {
+            let whole = Map::from_iter([(key.to_owned(), Value::Object(tables))]);
+            toml::to_string(&whole).expect("texts, numbers and truth, in tables")
+        });
+        unused + &toml.collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Whether limits are set of a volume's own group.
-fn has_limits(volume: &Volume) -> bool {
-    volume.has_own_group && volume.of.more.limits != GroupLimits::NONE
-}
-
-/// What a file says of a volume that is made like this.
-fn volume_in_file(of: &WantedVolume) -> Map<String, Value> {
+/// What a file says of what is made like this.
+fn keys_in_file(of: &Wanted) -> Map<String, Value> {
     let mut keys = of.keys.clone();
     keys.path = of.path().cloned();
     differing(&keys, &ExportKeys::default())

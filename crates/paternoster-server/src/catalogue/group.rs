@@ -4,21 +4,25 @@
 use serde_json::Value;
 
 use super::{Catalogue, Disk, State, check_have_limits};
-use crate::config::{GroupKeys, Keys as _, WantedVolume, is_in, new_group};
+use crate::config::{GroupKeys, Keys as _, Wanted, is_in, new_group};
 use crate::control::PATIENCE;
-use crate::ctl::{GroupChange, GroupError, GroupsAnswer, PutGroup, ServedGroup, VolumeError};
+use crate::ctl::{CatalogueError, GroupChange, GroupError, GroupsAnswer, Put, ServedGroup};
 use crate::messages::GroupSettings;
 use crate::stat::Stat;
 
 impl Catalogue {
     /// Makes the group that the body says, or has the one of that path be as it says.
-    pub(crate) fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
-        new_group::check_path(path).map_err(VolumeError::Name)?;
-        let wanted = new_group::read(path, body).map_err(VolumeError::Value)?;
+    pub(crate) fn put_group(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<Put<ServedGroup>, CatalogueError> {
+        new_group::check_path(path).map_err(CatalogueError::Name)?;
+        let wanted = new_group::read(path, body).map_err(CatalogueError::Value)?;
         let _turn = self.turn(path)?;
         let state = self.state();
         if state.groups.is_of_file(path) {
-            return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
+            return Err(CatalogueError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
         let is_new = !state.groups.has(path);
         drop(state);
@@ -27,7 +31,7 @@ impl Catalogue {
         }
         self.record_group(path, &wanted)?;
         self.change_groups(|groups| groups.make(path, &wanted));
-        Ok(PutGroup { group: self.group(path)?, is_new })
+        Ok(Put { shown: self.group(path)?, is_new })
     }
 
     /// Applies a merge patch to a group, which may be the file's until that is read again.
@@ -35,10 +39,10 @@ impl Catalogue {
         &self,
         path: &str,
         changes: &Value,
-    ) -> Result<ServedGroup, VolumeError> {
+    ) -> Result<ServedGroup, CatalogueError> {
         let _turn = self.turn(path)?;
         let keys = self.group_keys(path)?;
-        let wanted = new_group::patched(path, &keys, changes).map_err(VolumeError::Value)?;
+        let wanted = new_group::patched(path, &keys, changes).map_err(CatalogueError::Value)?;
         self.change_group(path, &wanted)?;
         if self.groups(|groups| groups.is_made(path)) {
             self.record_group(path, &wanted)?;
@@ -47,16 +51,16 @@ impl Catalogue {
     }
 
     /// Removes a group that was made by request and has no exports.
-    pub(crate) fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+    pub(crate) fn remove_group(&self, path: &str) -> Result<(), CatalogueError> {
         let _turn = self.turn(path)?;
         self.group_keys(path)?;
         let state = self.state();
         if state.groups.is_of_file(path) {
-            return Err(VolumeError::DeclaredInFile { what: "group", name: path.to_owned() });
+            return Err(CatalogueError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
         let exports = state.groups.exports(path);
         if exports > 0 || state.groups.has_below(path) {
-            return Err(VolumeError::NotEmpty { group: path.to_owned(), exports });
+            return Err(CatalogueError::NotEmpty { group: path.to_owned(), exports });
         }
         drop(state);
         self.forget_group(path)?;
@@ -65,7 +69,7 @@ impl Catalogue {
     }
 
     /// Shows a group.
-    pub(crate) fn group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+    pub(crate) fn group(&self, path: &str) -> Result<ServedGroup, CatalogueError> {
         self.group_keys(path)?;
         Ok(self.state().show_group(path))
     }
@@ -79,30 +83,34 @@ impl Catalogue {
         GroupsAnswer { version: Stat::VERSION, groups }
     }
 
-    fn group_keys(&self, path: &str) -> Result<GroupKeys, VolumeError> {
+    fn group_keys(&self, path: &str) -> Result<GroupKeys, CatalogueError> {
         let state = self.state();
         state.groups.keys(path).cloned().ok_or_else(|| {
             let known: Vec<_> = state.groups.known().iter().map(|one| format!("{one:?}")).collect();
-            VolumeError::NoSuchGroup { group: path.to_owned(), known: known.join(", ") }
+            CatalogueError::NoSuchGroup { group: path.to_owned(), known: known.join(", ") }
         })
     }
 
     /// Has a group be as it is wanted.
-    fn change_group(&self, path: &str, wanted: &GroupKeys) -> Result<(), VolumeError> {
+    fn change_group(&self, path: &str, wanted: &GroupKeys) -> Result<(), CatalogueError> {
         let before = self.group_keys(path)?;
         let state = self.state();
         let full = state.groups.full(wanted.clone());
         let is_changed = (full.memory, full.connections) != (before.memory, before.connections);
         if is_changed && state.groups.exports(path) > 0 {
             let why = "memory and connections of a group that has exports stay as they are";
-            return Err(VolumeError::Value(format!("group {path:?}: {why}")));
+            return Err(CatalogueError::Value(format!("group {path:?}: {why}")));
         }
         drop(state);
         self.set_group_keys(path, wanted)
     }
 
     /// Sets what may change of a group, on every disk where it is.
-    pub(super) fn set_group_keys(&self, path: &str, wanted: &GroupKeys) -> Result<(), VolumeError> {
+    pub(super) fn set_group_keys(
+        &self,
+        path: &str,
+        wanted: &GroupKeys,
+    ) -> Result<(), CatalogueError> {
         let weights = wanted.weights();
         let limits = GroupKeys::part("limits").map(|key| (key.name, (key.show)(wanted)));
         let all = [
@@ -111,7 +119,7 @@ impl Catalogue {
         ];
         let set = all.into_iter().chain(limits).map(|(name, value)| (name.to_owned(), value));
         let change = GroupChange { group: path.to_owned(), set: set.collect(), disk: None };
-        let refused = |error: GroupError| VolumeError::Value(error.to_string());
+        let refused = |error: GroupError| CatalogueError::Value(error.to_string());
         let (settings, disks) = {
             let state = self.state();
             let settings = change.check(state.groups.weights(path)).map_err(refused)?;
@@ -124,7 +132,7 @@ impl Catalogue {
         for Disk { name, owner } in disks {
             let (group, settings) = (path.to_owned(), settings.clone());
             let answer = owner.set_group(GroupSettings { group, settings });
-            let late = |_| VolumeError::Unanswered(name.clone());
+            let late = |_| CatalogueError::Unanswered(name.clone());
             let answer = answer.recv_timeout(PATIENCE).map_err(late)?;
             answer.map_err(refused)?;
         }
@@ -149,7 +157,7 @@ impl State {
     }
 
     /// How many volumes those are, and the bytes of them.
-    pub(super) fn used_by(&self, is_meant: impl Fn(&WantedVolume) -> bool) -> (usize, u64) {
+    pub(super) fn used_by(&self, is_meant: impl Fn(&Wanted) -> bool) -> (usize, u64) {
         let meant = self.volumes.values().filter(|volume| is_meant(&volume.of));
         meant.fold((0, 0), |(count, used), of| (count + 1, u64::saturating_add(used, of.size)))
     }

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 
 use super::Pool;
 use super::store::{UNFINISHED, sync_directory_of};
-use crate::config::{MULTIPLE, Source, WantedVolume};
-use crate::ctl::VolumeError;
+use crate::config::{MULTIPLE, Source, Wanted};
+use crate::ctl::CatalogueError;
 
 /// Only the user who runs the server may use an image that it makes.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -60,9 +60,9 @@ impl Plan {
     /// Looks at what there is; a template that is a volume has that path.
     pub(super) fn of(
         pool: &Pool,
-        wanted: &WantedVolume,
-        template: impl FnOnce(&str) -> Result<Option<PathBuf>, VolumeError>,
-    ) -> Result<Self, VolumeError> {
+        wanted: &Wanted,
+        template: impl FnOnce(&str) -> Result<Option<PathBuf>, CatalogueError>,
+    ) -> Result<Self, CatalogueError> {
         let (copy, durable) = (wanted.more.copy, wanted.is_durable());
         let path = path_of(pool, wanted)?;
         let asked = wanted.more.size;
@@ -84,16 +84,16 @@ impl Plan {
                 }
                 if let Some(size) = asked.filter(|size| *size != has) {
                     let allowed = format!("the image has {has} bytes, and so has the volume");
-                    return Err(VolumeError::Size { size, allowed });
+                    return Err(CatalogueError::Size { size, allowed });
                 }
                 return Ok(Self { path, size: has, from: From::Itself, copy, durable });
             }
         };
         let size =
-            asked.or(has).ok_or_else(|| VolumeError::Value("missing key `size`".to_owned()))?;
+            asked.or(has).ok_or_else(|| CatalogueError::Value("missing key `size`".to_owned()))?;
         if let Some(has) = has.filter(|&has| size < has) {
             let allowed = format!("the template has {has} bytes; as many or more are allowed");
-            return Err(VolumeError::Size { size, allowed });
+            return Err(CatalogueError::Size { size, allowed });
         }
         check_size(size)?;
         Ok(Self { path, size, from, copy, durable })
@@ -109,14 +109,14 @@ impl Plan {
     }
 
     /// Makes the image.
-    pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, VolumeError> {
+    pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, CatalogueError> {
         let Self { path, size, from, copy, durable } = self;
         let is_made = !matches!(from, From::Itself);
         if !is_made {
             return Ok(Image { path, is_unfinished: false, is_temporary: false, durable });
         }
         if path.symlink_metadata().is_ok() {
-            return Err(VolumeError::ImageExists { path });
+            return Err(CatalogueError::ImageExists { path });
         }
         let unfinished = unfinished(&path);
         // A server that was killed may have left it: nobody else makes a volume of that name now.
@@ -142,7 +142,7 @@ impl Plan {
 
 impl Image {
     /// Gives it its name, which nothing else may have.
-    pub(super) fn finish(&mut self) -> Result<(), VolumeError> {
+    pub(super) fn finish(&mut self) -> Result<(), CatalogueError> {
         if self.is_unfinished {
             finish(&self.path, self.durable)?;
             self.is_unfinished = false;
@@ -173,31 +173,31 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// Gives an image its name that has all that it begins with.
-fn finish(path: &Path, durable: bool) -> Result<(), VolumeError> {
+fn finish(path: &Path, durable: bool) -> Result<(), CatalogueError> {
     match renameat_with(CWD, unfinished(path), CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) if durable => sync_directory_of(path).map_err(|error| image_error(path, &error)),
         Ok(()) => Ok(()),
-        Err(Errno::EXIST) => Err(VolumeError::ImageExists { path: path.to_owned() }),
+        Err(Errno::EXIST) => Err(CatalogueError::ImageExists { path: path.to_owned() }),
         Err(errno) => Err(image_error(path, &errno.into())),
     }
 }
 
 /// Gives the image of a volume that is recorded its name, if a crash came before that.
-pub(super) fn finish_recorded(path: &Path) -> Result<(), VolumeError> {
+pub(super) fn finish_recorded(path: &Path) -> Result<(), CatalogueError> {
     if !path.exists() && unfinished(path).exists() { finish(path, true) } else { Ok(()) }
 }
 
 /// Refuses a size that no volume has that is made.
-pub(super) fn check_size(size: u64) -> Result<(), VolumeError> {
+pub(super) fn check_size(size: u64) -> Result<(), CatalogueError> {
     if size.is_multiple_of(MULTIPLE) {
         return Ok(());
     }
     let allowed = format!("whole blocks of {MULTIPLE} bytes are allowed");
-    Err(VolumeError::Size { size, allowed })
+    Err(CatalogueError::Size { size, allowed })
 }
 
 /// Refuses to make or grow a volume where too little would be free then.
-pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), VolumeError> {
+pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), CatalogueError> {
     let keep_free = pool.keys.keep_free;
     let Some((free, all)) = free(pool).filter(|_| keep_free > 0 || takes > 0) else {
         return Ok(());
@@ -207,7 +207,7 @@ pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), VolumeError> {
         return Ok(());
     }
     let pool = pool.name.clone();
-    Err(VolumeError::NoSpace { pool, free, all, keep_free })
+    Err(CatalogueError::NoSpace { pool, free, all, keep_free })
 }
 
 /// Bytes of the file system of a pool's directory: those that are free for users, and all.
@@ -217,12 +217,12 @@ pub(super) fn free(pool: &Pool) -> Option<(u64, u64)> {
 }
 
 /// The error of something that was done to an image.
-pub(super) fn image_error(path: &Path, error: &io::Error) -> VolumeError {
-    VolumeError::Image { path: path.to_owned(), why: error.to_string() }
+pub(super) fn image_error(path: &Path, error: &io::Error) -> CatalogueError {
+    CatalogueError::Image { path: path.to_owned(), why: error.to_string() }
 }
 
 /// Where the image of a volume is.
-pub(super) fn path_of(pool: &Pool, wanted: &WantedVolume) -> Result<PathBuf, VolumeError> {
+pub(super) fn path_of(pool: &Pool, wanted: &Wanted) -> Result<PathBuf, CatalogueError> {
     match &wanted.more.source {
         Source::Path(path) => beside(pool, path),
         Source::New { .. } | Source::Template(_) => {
@@ -231,26 +231,26 @@ pub(super) fn path_of(pool: &Pool, wanted: &WantedVolume) -> Result<PathBuf, Vol
     }
 }
 
-fn directory(pool: &Pool) -> Result<&Path, VolumeError> {
-    let none = || VolumeError::NoDirectory { pool: pool.name.clone() };
+fn directory(pool: &Pool) -> Result<&Path, CatalogueError> {
+    let none = || CatalogueError::NoDirectory { pool: pool.name.clone() };
     pool.keys.path.as_deref().ok_or_else(none)
 }
 
 /// The path of an image that is there: in the pool's directory, or of a pool without one anywhere.
-fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, VolumeError> {
+fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, CatalogueError> {
     match &pool.keys.path {
         Some(directory) if path.is_relative() => Ok(directory.join(path)),
         None if path.is_absolute() => Ok(path.to_owned()),
         Some(_) => {
             let why = "a path that is relative to the pool's is allowed".to_owned();
-            Err(VolumeError::Image { path: path.to_owned(), why })
+            Err(CatalogueError::Image { path: path.to_owned(), why })
         }
-        None => Err(VolumeError::NoDirectory { pool: pool.name.clone() }),
+        None => Err(CatalogueError::NoDirectory { pool: pool.name.clone() }),
     }
 }
 
 /// Opens a file of the pool's directory, or of a pool without one any.
-fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, VolumeError> {
+fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, CatalogueError> {
     let failed = |errno: Errno| image_error(path, &errno.into());
     let flags = flags | OFlags::CLOEXEC;
     let opened: OwnedFd = match &pool.keys.path {
@@ -268,13 +268,13 @@ fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, VolumeError> {
 }
 
 /// Opens a template, which nobody may have open for writing, as far as locks say.
-fn open_template(pool: &Pool, path: &Path) -> Result<File, VolumeError> {
+fn open_template(pool: &Pool, path: &Path) -> Result<File, CatalogueError> {
     let file = open(pool, path, OFlags::RDONLY)?;
     flock(&file, FlockOperation::NonBlockingLockShared).map_err(|errno| match errno {
         Errno::WOULDBLOCK => {
             let why = "somebody may write to it: a template is a read-only volume, or an image \
                        that nobody has open";
-            VolumeError::Image { path: path.to_owned(), why: why.to_owned() }
+            CatalogueError::Image { path: path.to_owned(), why: why.to_owned() }
         }
         other => image_error(path, &other.into()),
     })?;
@@ -282,7 +282,7 @@ fn open_template(pool: &Pool, path: &Path) -> Result<File, VolumeError> {
 }
 
 /// The bytes of a file or block device.
-fn size_of(path: &Path, file: &File) -> Result<u64, VolumeError> {
+fn size_of(path: &Path, file: &File) -> Result<u64, CatalogueError> {
     let failed = |error: &io::Error| image_error(path, error);
     let seen = file.metadata().map_err(|error| failed(&error))?;
     match seen.file_type() {
@@ -301,14 +301,14 @@ fn share_blocks(
     file: &File,
     copy: bool,
     image: &Image,
-) -> Result<(), VolumeError> {
+) -> Result<(), CatalogueError> {
     match ioctl_ficlone(file, template) {
         Ok(()) => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY) if copy => {
             copy_data(template, file).map_err(|errno| image_error(&image.path, &errno.into()))
         }
         Err(errno @ (Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY)) => {
-            Err(VolumeError::NoReflink { pool: pool.name.clone(), why: errno.to_string() })
+            Err(CatalogueError::NoReflink { pool: pool.name.clone(), why: errno.to_string() })
         }
         Err(errno) => Err(image_error(&image.path, &errno.into())),
     }

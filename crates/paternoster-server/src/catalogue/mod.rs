@@ -14,6 +14,7 @@ mod change;
 mod create;
 mod durable;
 mod export_config;
+mod exports;
 mod group;
 mod groups;
 mod image;
@@ -29,14 +30,15 @@ use std::time::{Duration, Instant};
 
 use paternoster_disk::VolumeId;
 
+use self::exports::Export;
 pub(crate) use self::groups::Groups;
-use self::record::VolumeRecord;
+use self::record::MadeRecord;
 pub(crate) use self::record::{Records, declared_too};
 pub(crate) use self::store::Store;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{BackendConfig, Config, DiskKeys, WantedVolume, devices_of};
+use crate::config::{BackendConfig, Config, DiskKeys, EXPORT, VOLUME, Wanted, devices_of};
 use crate::control::PATIENCE;
-use crate::ctl::{GroupError, VolumeError};
+use crate::ctl::{CatalogueError, GroupError};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
 use crate::uri::Place;
@@ -84,8 +86,8 @@ struct State {
     groups: Groups,
     /// Those of pools.
     volumes: BTreeMap<String, Volume>,
-    /// The names of exports of the file that are no volume.
-    exports: BTreeSet<String>,
+    /// Those that are not a volume's own.
+    exports: BTreeMap<String, Export>,
     /// Names that a request changes.
     changing: BTreeSet<String>,
 }
@@ -94,7 +96,7 @@ struct State {
 #[derive(Debug)]
 struct Volume {
     /// As it was asked for.
-    of: WantedVolume,
+    of: Wanted,
     is_of_file: bool,
     path: PathBuf,
     /// Whether its image was made with it.
@@ -104,7 +106,7 @@ struct Volume {
     size: u64,
     stage: Stage,
     /// What its record says, if it has one.
-    recorded: Option<VolumeRecord>,
+    recorded: Option<MadeRecord>,
     /// The place of its descriptor; none of the file's.
     _room: Option<VolumeRoom>,
 }
@@ -154,7 +156,7 @@ impl Catalogue {
             let backend = &config.disks[export.disk].volumes[export.volume].backend;
             let BackendConfig::File { path, .. } = backend else { return None };
             let id = *volumes.get(export.disk)?.get(export.volume)?;
-            let mut of = WantedVolume::of_file(&export.name, &export.keys);
+            let mut of = Wanted::of_file(export);
             of.more.size = Some(export.size);
             let volume = Volume {
                 of,
@@ -172,7 +174,7 @@ impl Catalogue {
         let state = State {
             groups,
             volumes: known.collect(),
-            exports: others.into_iter().map(|export| export.name.clone()).collect(),
+            exports: others.into_iter().map(|of| (of.name.clone(), Export::of_file(of))).collect(),
             changing: BTreeSet::new(),
         };
         Self {
@@ -201,32 +203,34 @@ impl Catalogue {
         change(&mut self.state().groups);
     }
 
-    /// The names of volumes that were made by request.
-    pub(crate) fn made_by_request(&self) -> Vec<String> {
+    /// The names of volumes and exports that were made by request, and what each is.
+    pub(crate) fn made_by_request(&self) -> BTreeMap<String, &'static str> {
         let state = self.state();
-        let made = state.volumes.iter().filter(|(_, volume)| !volume.is_of_file);
-        made.map(|(name, _)| name.clone()).collect()
+        let volumes = state.volumes.iter().filter(|(_, volume)| !volume.is_of_file);
+        let exports = state.exports.iter().filter(|(_, export)| !export.is_of_file);
+        let volumes = volumes.map(|(name, _)| (name.clone(), VOLUME));
+        volumes.chain(exports.map(|(name, _)| (name.clone(), EXPORT))).collect()
     }
 
-    fn pool(&self, name: &str) -> Result<&Pool, VolumeError> {
+    fn pool(&self, name: &str) -> Result<&Pool, CatalogueError> {
         self.pools.iter().find(|pool| pool.name == name).ok_or_else(|| {
             let known: Vec<_> = self.pools.iter().map(|pool| format!("{:?}", pool.name)).collect();
-            VolumeError::NoSuchPool { pool: name.to_owned(), known: known.join(", ") }
+            CatalogueError::NoSuchPool { pool: name.to_owned(), known: known.join(", ") }
         })
     }
 
-    fn pool_of(&self, of: &WantedVolume) -> Result<&Pool, VolumeError> {
+    fn pool_of(&self, of: &Wanted) -> Result<&Pool, CatalogueError> {
         self.pool(of.keys.pool.as_deref().unwrap_or_default())
     }
 
     /// Waits until nobody else changes that name.
-    fn turn(&self, name: &str) -> Result<Turn<'_>, VolumeError> {
+    fn turn(&self, name: &str) -> Result<Turn<'_>, CatalogueError> {
         let begun = Instant::now();
         let mut state = self.state();
         while !state.changing.insert(name.to_owned()) {
             let left = TURN.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Err(VolumeError::Busy(name.to_owned()));
+                return Err(CatalogueError::Busy(name.to_owned()));
             }
             let waited = self.freed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -244,13 +248,13 @@ impl Drop for Turn<'_> {
 
 impl State {
     /// A volume that was made by request.
-    fn made(&mut self, name: &str) -> Result<&mut Volume, VolumeError> {
+    fn made(&mut self, name: &str) -> Result<&mut Volume, CatalogueError> {
         match self.volumes.get_mut(name) {
             Some(volume) if volume.is_of_file => {
-                Err(VolumeError::DeclaredInFile { what: "volume", name: name.to_owned() })
+                Err(CatalogueError::DeclaredInFile { what: "volume", name: name.to_owned() })
             }
             Some(volume) => Ok(volume),
-            None => Err(VolumeError::NoSuchVolume(name.to_owned())),
+            None => Err(CatalogueError::NoSuchVolume(name.to_owned())),
         }
     }
 }
@@ -268,24 +272,24 @@ impl Volume {
 impl Pool {
     /// What its owner answers, however long that takes: what was asked for is done then, and can be
     /// undone.
-    fn certain_answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, VolumeError> {
-        answer.recv().map_err(|_| VolumeError::Unanswered(self.name.clone()))
+    fn certain_answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, CatalogueError> {
+        answer.recv().map_err(|_| CatalogueError::Unanswered(self.name.clone()))
     }
 
     /// What its owner answers.
-    fn answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, VolumeError> {
-        let late = |_| VolumeError::Unanswered(self.name.clone());
+    fn answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, CatalogueError> {
+        let late = |_| CatalogueError::Unanswered(self.name.clone());
         answer.recv_timeout(PATIENCE).map_err(late)
     }
 
     /// Refuses limits where the scheduler that is in force has none.
-    fn check_has_limits(&self) -> Result<(), VolumeError> {
+    fn check_has_limits(&self) -> Result<(), CatalogueError> {
         let scheduler = self.answer(&self.owner.settings())?.scheduler();
         if scheduler.has_group_limits() {
             return Ok(());
         }
         let (pool, scheduler) = (self.name.clone(), scheduler.name().to_owned());
-        Err(VolumeError::NoLimits { pool, scheduler })
+        Err(CatalogueError::NoLimits { pool, scheduler })
     }
 }
 

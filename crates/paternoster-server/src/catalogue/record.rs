@@ -1,5 +1,5 @@
-//! What is recorded of volumes and groups that were made by request, and how it goes together with
-//! the configuration that a server starts with.
+//! What is recorded of volumes, exports and groups that were made by request, and how it goes
+//! together with the configuration that a server starts with.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use paternoster::GroupLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::store::{self, Record};
-use crate::config::{Config, ExportConfig, GroupKeys, WantedVolume, is_in, new_group};
+use super::store::{self, EXPORTS, GROUPS, Record, VOLUMES};
+use crate::config::{Config, EXPORT, GroupKeys, VOLUME, Wanted, is_in, new_group};
 use crate::ctl::Data;
 
-/// A volume, as it was asked for last.
+/// A volume or an export, as it was asked for last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct VolumeRecord {
+pub(super) struct MadeRecord {
     name: String,
     /// The body of the request that would make it.
-    volume: Map<String, Value>,
+    asked: Map<String, Value>,
     /// Whether its group has come with it.
     pub(super) own_group: bool,
-    /// That it is being removed, and what becomes of its image.
+    /// That a volume is being removed, and what becomes of its image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) removing: Option<Data>,
 }
@@ -32,51 +32,46 @@ pub(super) struct VolumeRecord {
 pub(super) struct GroupRecord {
     path: String,
     /// The body of the request that would make it.
-    group: Map<String, Value>,
+    asked: Map<String, Value>,
 }
 
-impl Record for VolumeRecord {
-    const DIRECTORY: &'static str = "volumes";
-
+impl Record for MadeRecord {
     fn name(&self) -> &str {
         &self.name
     }
 }
 
 impl Record for GroupRecord {
-    const DIRECTORY: &'static str = "groups";
-
     fn name(&self) -> &str {
         &self.path
     }
 }
 
-impl VolumeRecord {
-    /// The record of a volume that is there.
-    pub(super) fn of(wanted: &WantedVolume, own_group: bool) -> Self {
-        let (name, volume) = (wanted.name.clone(), wanted.body());
-        Self { name, volume, own_group, removing: None }
+impl MadeRecord {
+    /// The record of what is there.
+    pub(super) fn of(wanted: &Wanted, own_group: bool) -> Self {
+        let (name, asked) = (wanted.name.clone(), wanted.body());
+        Self { name, asked, own_group, removing: None }
     }
 
-    fn wanted(&self) -> Result<WantedVolume> {
-        let body = Value::Object(self.volume.clone());
-        let read = WantedVolume::read(&self.name, &body);
+    fn wanted(&self, kind: &'static str) -> Result<Wanted> {
+        let read = Wanted::read(kind, &self.name, &Value::Object(self.asked.clone()));
         let wanted = read.and_then(|wanted| match wanted.more.size {
-            Some(_) => Ok(wanted),
-            None => Err("missing key `size`".to_owned()),
+            None if kind == VOLUME => Err("missing key `size`".to_owned()),
+            _ => Ok(wanted),
         });
-        wanted.map_err(|why| anyhow!("the record of volume {:?}: {why}", self.name))
+        wanted.map_err(|why| anyhow!("the record of {kind} {:?}: {why}", self.name))
     }
 }
 
 impl GroupRecord {
     /// The record of a group that is there.
     pub(super) fn of(path: &str, keys: &GroupKeys) -> Self {
-        Self { path: path.to_owned(), group: new_group::body(keys) }
+        Self { path: path.to_owned(), asked: new_group::body(keys) }
     }
 
     fn keys(&self) -> Result<GroupKeys> {
-        let read = new_group::read(&self.path, &Value::Object(self.group.clone()));
+        let read = new_group::read(&self.path, &Value::Object(self.asked.clone()));
         read.map_err(|why| anyhow!("the record of group {:?}: {why}", self.path))
     }
 }
@@ -85,7 +80,9 @@ impl GroupRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     /// Each with what it says of its volume.
-    pub(super) volumes: Vec<(WantedVolume, VolumeRecord)>,
+    pub(super) volumes: Vec<(Wanted, MadeRecord)>,
+    /// The same of exports.
+    pub(super) exports: Vec<(Wanted, MadeRecord)>,
     /// Paths of groups, and what is set of each.
     pub(super) groups: Vec<(String, GroupKeys)>,
 }
@@ -94,39 +91,55 @@ impl Records {
     /// Reads a state directory, which may not be there yet.
     pub(crate) fn read(state: &Path) -> Result<Self> {
         store::check_format(state)?;
-        let volumes = store::read::<VolumeRecord>(state)?.into_iter();
-        let volumes = volumes.map(|record| Ok((record.wanted()?, record)));
-        let groups = store::read::<GroupRecord>(state)?.into_iter();
+        let made = |kind: &'static str, directory: &str| -> Result<Vec<_>> {
+            let records = store::read::<MadeRecord>(state, directory)?.into_iter();
+            records.map(|record| Ok((record.wanted(kind)?, record))).collect()
+        };
+        let groups = store::read::<GroupRecord>(state, GROUPS)?.into_iter();
         let groups = groups.map(|record| Ok((record.path.clone(), record.keys()?)));
         let context = || format!("state_dir {}", state.display());
         Ok(Self {
-            volumes: volumes.collect::<Result<_>>().with_context(context)?,
+            volumes: made(VOLUME, VOLUMES).with_context(context)?,
+            exports: made(EXPORT, EXPORTS).with_context(context)?,
             groups: groups.collect::<Result<_>>().with_context(context)?,
         })
     }
 
     /// Returns what of the records does not go together with a configuration, a sentence each.
     pub(crate) fn mistakes(&self, config: &Config) -> Vec<String> {
-        let names = |wanted: &WantedVolume, export: &&ExportConfig| export.name == wanted.name;
-        let twice = self.volumes.iter().filter_map(|(wanted, _)| {
-            let export = config.exports.iter().find(|export| names(wanted, export))?;
-            Some(declared_too(export.what(), "volume", &wanted.name))
+        let made = self.volumes.iter().chain(&self.exports);
+        let twice = made.filter_map(|(wanted, _)| {
+            let export = config.exports.iter().find(|export| export.name == wanted.name)?;
+            Some(declared_too(export.what(), wanted.kind(), &wanted.name))
         });
         let is_of_file = |path: &str| config.groups.iter().any(|group| group.path == path);
         let groups = self.groups.iter().filter(|(path, _)| is_of_file(path));
         let groups = groups.map(|(path, _)| declared_too("group", "group", path));
-        let pools = self.volumes.iter().filter_map(|(wanted, _)| self.pool_mistake(config, wanted));
-        twice.chain(groups).chain(pools).collect()
+        let pools = self.volumes.iter().filter_map(|(wanted, _)| {
+            self.pool_mistake(config, wanted, wanted.keys.pool.as_deref().unwrap_or_default())
+        });
+        let exports = self.exports.iter().filter_map(|(wanted, _)| {
+            let volume = wanted.keys.volume.as_deref();
+            let made = self.volumes.iter().find(|(made, _)| Some(&*made.name) == volume);
+            let of_file = config.exports.iter().find(|of| Some(&*of.name) == volume);
+            let of_file = of_file.and_then(|of| of.keys.pool.as_deref());
+            match made.and_then(|(made, _)| made.keys.pool.as_deref()).or(of_file) {
+                Some(pool) => self.pool_mistake(config, wanted, pool),
+                // It is not served, and says so.
+                None => None,
+            }
+        });
+        twice.chain(groups).chain(pools).chain(exports).collect()
     }
 
-    /// Returns why a volume cannot be on its pool.
-    fn pool_mistake(&self, config: &Config, wanted: &WantedVolume) -> Option<String> {
-        let (name, pool) = (&wanted.name, wanted.keys.pool.as_deref().unwrap_or_default());
+    /// Returns why something cannot be on its pool.
+    fn pool_mistake(&self, config: &Config, wanted: &Wanted, pool: &str) -> Option<String> {
+        let (kind, name) = (wanted.kind(), &wanted.name);
         let mut pools = config.disks.iter().filter(|disk| disk.is_pool);
         let Some(found) = pools.clone().find(|disk| disk.name == pool) else {
             let known: Vec<_> = pools.by_ref().map(|disk| format!("{:?}", disk.name)).collect();
             return Some(format!(
-                "volume {name:?} was made by request in pool {pool:?}, which the configuration \
+                "{kind} {name:?} was made by request in pool {pool:?}, which the configuration \
                  does not have; there are: {}",
                 known.join(", ")
             ));
@@ -136,12 +149,12 @@ impl Records {
             return None;
         }
         Some(format!(
-            "volume {name:?} was made by request, and it or its group has limits, which the \
+            "{kind} {name:?} was made by request, and it or its group has limits, which the \
              scheduler of pool {pool:?}, {scheduler}, has not; wfq has them"
         ))
     }
 
-    fn is_limited(&self, config: &Config, wanted: &WantedVolume) -> bool {
+    fn is_limited(&self, config: &Config, wanted: &Wanted) -> bool {
         let of_file = config.groups.iter().map(|group| (&group.path, &group.keys));
         let of_records = self.groups.iter().map(|(path, keys)| (path, keys));
         let own = wanted.group();

@@ -3,7 +3,7 @@
 use super::durable::delete;
 use super::{Catalogue, Stage};
 use crate::connections::{Removal, Removed};
-use crate::ctl::{Data, RemovalQuestion, VolumeError};
+use crate::ctl::{CatalogueError, Data, RemovalQuestion};
 
 impl Catalogue {
     /// Removes a volume; it is gone when this returns, which may take as long as its clients have
@@ -12,15 +12,16 @@ impl Catalogue {
         &self,
         name: &str,
         question: &RemovalQuestion,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<(), CatalogueError> {
         let drain = question.drain()?;
         let _turn = self.turn(name)?;
         let (of, path, served) = {
             let mut state = self.state();
+            state.check_no_exports(name)?;
             let volume = state.made(name)?;
             let (path, is_made) = (volume.path.clone(), volume.is_made);
             if question.data == Data::Delete && !is_made {
-                return Err(VolumeError::NotMadeHere(path));
+                return Err(CatalogueError::NotMadeHere(path));
             }
             (volume.of.clone(), path, volume.served())
         };
@@ -55,7 +56,7 @@ impl Catalogue {
         tracing::info!(disk = pool.name, volume = name, ?data, "a volume is removed");
         synced.map_err(|errno| {
             let (name, why) = (name.to_owned(), errno.to_string());
-            VolumeError::NotDurable { name, why }
+            CatalogueError::NotDurable { name, why }
         })
     }
 }

@@ -10,33 +10,37 @@ use super::image::free;
 use super::{Catalogue, Stage, Volume};
 use crate::config::is_in;
 use crate::ctl::{
-    PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
+    CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
+    VolumesQuestion,
 };
 use crate::messages::VolumeState;
 use crate::stat::Stat;
 
 impl Catalogue {
     /// Shows one volume.
-    pub(crate) fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    pub(crate) fn volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         let mut shown = vec![self.known(name)?];
         self.complete(&mut shown)?;
         Ok(shown.pop().expect("there is one").1)
     }
 
     /// Shows one that has just been made, of which its owner knows no more.
-    pub(super) fn new_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    pub(super) fn new_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         Ok(self.known(name)?.1)
     }
 
-    fn known(&self, name: &str) -> Result<(Option<VolumeId>, VolumeAnswer), VolumeError> {
+    fn known(&self, name: &str) -> Result<(Option<VolumeId>, VolumeAnswer), CatalogueError> {
         let state = self.state();
         let volume = state.volumes.get(name);
-        let volume = volume.ok_or_else(|| VolumeError::NoSuchVolume(name.to_owned()))?;
+        let volume = volume.ok_or_else(|| CatalogueError::NoSuchVolume(name.to_owned()))?;
         Ok((volume.served(), self.show(volume)))
     }
 
     /// Shows those that are asked for, in the order of their names.
-    pub(crate) fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+    pub(crate) fn volumes(
+        &self,
+        question: &VolumesQuestion,
+    ) -> Result<VolumesAnswer, CatalogueError> {
         let limit = question.limit()?;
         if let Some(pool) = &question.pool {
             self.pool(pool)?;
@@ -125,7 +129,10 @@ impl Catalogue {
     }
 
     /// Adds what only owners know.
-    fn complete(&self, shown: &mut [(Option<VolumeId>, VolumeAnswer)]) -> Result<(), VolumeError> {
+    fn complete(
+        &self,
+        shown: &mut [(Option<VolumeId>, VolumeAnswer)],
+    ) -> Result<(), CatalogueError> {
         let mut asked = BTreeMap::<String, Vec<VolumeId>>::new();
         for (id, of) in shown.iter() {
             asked.entry(of.pool.clone()).or_default().extend(id);

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!   state/format               1
-//!   state/volumes/vm7.json     {"name": "vm7", "volume": {"pool": "fast", …}, "own_group": true}
-//!   state/groups/%2Fgold.json  {"path": "/gold", "group": {"weight": 300}}
+//!   state/volumes/vm7.json     {"name": "vm7", "asked": {"pool": "fast", …}, "own_group": true}
+//!   state/exports/backup.json  {"name": "backup", "asked": {"volume": "vm7", …}, …}
+//!   state/groups/%2Fgold.json  {"path": "/gold", "asked": {"weight": 300}}
 //! ```
 //!
 //! A record is written beside its place, made durable and renamed: after a crash it is the old one
@@ -20,7 +21,6 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::record::{GroupRecord, VolumeRecord};
 use crate::sockets::Patience;
 use crate::uri::encode;
 
@@ -28,15 +28,15 @@ use crate::uri::encode;
 const FORMAT: &str = "1";
 const FORMAT_FILE: &str = "format";
 /// Where files are: the format, and the records of each kind.
-const DIRECTORIES: [&str; 3] = ["", VolumeRecord::DIRECTORY, GroupRecord::DIRECTORY];
+pub(super) const VOLUMES: &str = "volumes";
+pub(super) const EXPORTS: &str = "exports";
+pub(super) const GROUPS: &str = "groups";
+const DIRECTORIES: [&str; 4] = ["", VOLUMES, EXPORTS, GROUPS];
 /// How the name of a file begins that has not all that it is to have.
 pub(super) const UNFINISHED: &str = ".new-";
 
 /// What is recorded of an object.
 pub(super) trait Record: Serialize + DeserializeOwned {
-    /// The directory of objects of this kind.
-    const DIRECTORY: &'static str;
-
     /// What the object is called.
     fn name(&self) -> &str;
 }
@@ -90,8 +90,8 @@ impl Store {
     }
 
     /// Makes a record durable, in place of the one that the object had.
-    pub(super) fn write<R: Record>(&self, record: &R) -> io::Result<()> {
-        let directory = self.path.join(R::DIRECTORY);
+    pub(super) fn write(&self, kind: &str, record: &impl Record) -> io::Result<()> {
+        let directory = self.path.join(kind);
         let mut text = serde_json::to_vec_pretty(record)?;
         text.push(b'\n');
         let write = || replace(&directory, &file_name(record.name()), &text);
@@ -105,8 +105,8 @@ impl Store {
     }
 
     /// Has an object have no record.
-    pub(super) fn remove<R: Record>(&self, name: &str) -> io::Result<()> {
-        let path = self.path.join(R::DIRECTORY).join(file_name(name));
+    pub(super) fn remove(&self, kind: &str, name: &str) -> io::Result<()> {
+        let path = self.path.join(kind).join(file_name(name));
         match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other.and_then(|()| sync_directory_of(&path)),
@@ -147,8 +147,8 @@ pub(super) fn check_format(state: &Path) -> Result<()> {
 }
 
 /// Reads all records of one kind, in the order of their files' names.
-pub(super) fn read<R: Record>(state: &Path) -> Result<Vec<R>> {
-    let directory = state.join(R::DIRECTORY);
+pub(super) fn read<R: Record>(state: &Path, kind: &str) -> Result<Vec<R>> {
+    let directory = state.join(kind);
     let files = match fs::read_dir(&directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.with_context(|| directory.display().to_string())?,

@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome, VolumeId};
+use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::secondary::Entry;
@@ -55,7 +55,7 @@ pub(crate) use self::site::{ClientId, Question, Site};
 use self::stalled::Stalled;
 use self::tenant::{LEAST, Tenant, request_cost};
 use crate::config::AtStop;
-use crate::connections::End;
+use crate::connections::{ClientsOf, End};
 use crate::messages::NewConnection;
 
 new_key_type! {
@@ -162,10 +162,10 @@ impl Clients {
         self.connections.values_mut().for_each(|connection| connection.stop(at_stop));
     }
 
-    /// Ends the clients of a volume, which is closed.
-    pub(crate) fn end_clients(&mut self, volume: VolumeId, how: End) {
-        let of_volume = self.connections.iter().filter(|(_, one)| one.export.volume == volume);
-        for id in of_volume.map(|(id, _)| id).collect::<Vec<_>>() {
+    /// Ends clients of what takes no others.
+    pub(crate) fn end_clients(&mut self, of: &ClientsOf, how: End) {
+        let meant = self.connections.iter().filter(|(_, one)| of.has(&one.export));
+        for id in meant.map(|(id, _)| id).collect::<Vec<_>>() {
             match how {
                 End::Answered => self.connections[id].finish_with_answers(Leave::Removed),
                 End::CutOff => self.connections[id].fail(Leave::Removed),

@@ -366,9 +366,9 @@ pub enum Problem {
     WeightBesideGroup { export: String, group: String },
     /// What is a group's, of a volume that is in one.
     #[error(
-        "volume {volume:?} has {key} and a group; the {key} of group {group:?} is set of the group"
+        "{kind} {name:?} has {key} and a group; the {key} of group {group:?} is set of the group"
     )]
-    BesideGroup { key: &'static str, volume: String, group: String },
+    BesideGroup { key: &'static str, kind: &'static str, name: String, group: String },
     /// Two weights of one group.
     #[error("group {group:?} has a weight here and in [groups.{group:?}]; one is allowed")]
     WeightTwice { group: String },

@@ -37,12 +37,12 @@ mod machine;
 mod mistakes;
 mod nbd;
 pub(crate) mod new_group;
-mod new_volume;
 mod options;
 mod polling;
 mod pool;
 mod reference;
 mod scheduler;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -62,19 +62,17 @@ pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    NewVolumeKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
+    RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
 };
 pub(crate) use keys::{
-    DEPTH_MAX, Key, Keys, MULTIPLE, ROOT, differing, group_kind, limits_in_numbers,
+    DEPTH_MAX, EXPORT, Key, Keys, MULTIPLE, ROOT, VOLUME, differing, group_kind, limits_in_numbers,
 };
 pub use listen::{Listen, ListenAddress};
-pub(crate) use new_volume::{
-    WantedVolume, check_name as check_volume_name, schemas as volume_schemas,
-};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};
 pub use scheduler::SchedulerChoice;
+pub(crate) use wanted::{Wanted, check_name as check_volume_name, schemas as wanted_schemas};
 
 use disk::Beside;
 use draft::Draft;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::error::Place;
 use super::group::check_group_path;
 use super::keys::written::Written;
-use super::keys::{At, GroupKeys, Key, Keys as _, NewVolumeKeys, Object, ROOT, caps, unknown_key};
+use super::keys::{At, GroupKeys, Key, Keys as _, Object, ROOT, RequestKeys, caps, unknown_key};
 use super::mistakes::Mistakes;
 use super::reference::object;
 
@@ -19,8 +19,8 @@ fn of_file() -> impl Iterator<Item = &'static Key<GroupKeys>> {
     GroupKeys::KEYS.iter().filter(move |key| key.part.is_none() && !is_of_disks(key))
 }
 
-fn limits() -> &'static Key<NewVolumeKeys> {
-    NewVolumeKeys::key(LIMITS).expect("it is a row")
+fn limits() -> &'static Key<RequestKeys> {
+    RequestKeys::key(LIMITS).expect("it is a row")
 }
 
 /// Returns what is wrong with the path of a group that is asked for.
@@ -40,7 +40,7 @@ pub(crate) fn read(path: &str, body: &Value) -> Result<GroupKeys, String> {
     let mut mistakes = Mistakes::default();
     let at = || At { value: path.to_owned(), place: Place::Body };
     let mut keys = Object::<GroupKeys>::new(at());
-    let mut more = Object::<NewVolumeKeys>::new(at());
+    let mut more = Object::<RequestKeys>::new(at());
     for (key, value) in body {
         let written = Written::json(value);
         let set = match () {
@@ -61,7 +61,7 @@ pub(crate) fn read(path: &str, body: &Value) -> Result<GroupKeys, String> {
 
 /// What a group would be read from.
 pub(crate) fn body(keys: &GroupKeys) -> Map<String, Value> {
-    let more = NewVolumeKeys { limits: keys.limits, ..NewVolumeKeys::default() };
+    let more = RequestKeys { limits: keys.limits, ..RequestKeys::default() };
     let all = of_file().map(|key| (key.name, (key.show)(keys)));
     let all = all.chain([(LIMITS, (limits().show)(&more))]).filter(|one| !one.1.is_null());
     all.map(|(name, value)| (name.to_owned(), value)).collect()
@@ -71,13 +71,13 @@ pub(crate) fn body(keys: &GroupKeys) -> Map<String, Value> {
 pub(crate) fn schemas() -> [Value; 2] {
     let keys: Vec<_> = of_file().map(Key::info).chain([limits().info()]).collect();
     let new = object(&keys);
-    let patch = super::new_volume::patch_of(&new);
+    let patch = super::wanted::patch_of(&new);
     [new, patch]
 }
 
 /// Applies a merge patch to what a group is, or returns all that is wrong then.
 pub(crate) fn patched(path: &str, keys: &GroupKeys, changes: &Value) -> Result<GroupKeys, String> {
-    read(path, &super::new_volume::merged(body(keys), changes)?)
+    read(path, &super::wanted::merged(body(keys), changes)?)
 }
 
 #[cfg(test)]

@@ -104,12 +104,11 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         let new = NewExport {
             name: format!("e{index}"),
             volume,
-            place,
             offset: index * SHARE * BLOCK,
             io_prio: IoPrio::default(),
             lineage: vec![NewTenant::plain(path, 64 << 20)],
         };
-        engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new))
+        engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new, place))
     });
     let label = DiskLabel::in_memory(kind, volume);
     let (sender, inbox) = mpsc::channel();
@@ -133,7 +132,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
 
 /// A client that has sent these commands with the end of its handshake, and disconnects when it has
 /// been answered. Its socket keeps sends apart.
-fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> OwnedFd {
+pub(super) fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8]) -> OwnedFd {
     let kind = SocketType::SEQPACKET;
     let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
     let (ours, theirs) = pair.expect("sockets");

@@ -48,7 +48,7 @@ use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
-pub(crate) use self::removal::{End, Removal, Removed};
+pub(crate) use self::removal::{ClientsOf, End, Removal, Removed};
 use self::removal::{Flusher, Going};
 use self::shutdown::{Patience, ShuttingDown};
 use self::targets::UnmetTargets;
@@ -136,12 +136,14 @@ impl Connections {
     }
 
     fn connect(&mut self, owner: &mut DiskOwner, new: NewConnection) {
-        if !self.label.volumes.takes_clients(new.export.volume) {
+        let is_open = self.label.volumes.takes_clients(new.export.volume);
+        if !is_open || !self.tenants.has_export(&new.export) {
             // It was removed while the client negotiated, whose socket is closed.
             return;
         }
         self.label.volumes.connected(new.export.volume);
         self.tenants.connected(new.export.tenant);
+        self.going.iter_mut().for_each(|one| one.count(&new.export, true));
         let client = self.register.enter(Arc::clone(&new.export), new.peer);
         self.log_connected(client);
         self.transport.connect(owner.now(), client, new);
@@ -153,6 +155,7 @@ impl Connections {
             let client = self.register.leave(client);
             self.label.volumes.disconnected(client.export.volume);
             self.tenants.disconnected(client.export.tenant);
+            self.going.iter_mut().for_each(|one| one.count(&client.export, false));
             self.log_left(&client, why);
             owner.administer(|elevator, now| {
                 if let Some(ioc) = client.ioc {
@@ -172,10 +175,14 @@ impl Connections {
         let NewVolume { name, backend, io_prio, lineage } = new;
         let volume = owner.add_volume(backend)?;
         self.label.volumes.add(volume, name.clone());
-        let place = owner.engine().place(volume);
-        let new = NewExport { name, volume, place, offset: 0, io_prio, lineage };
+        Ok(self.add_export(owner, NewExport { name, volume, offset: 0, io_prio, lineage }))
+    }
+
+    /// Serves another export of a volume, in a group that comes with it unless it is here.
+    fn add_export(&mut self, owner: &mut DiskOwner, new: NewExport) -> Arc<Export> {
+        let place = owner.engine().place(new.volume);
         let tenants = &mut self.tenants;
-        Ok(owner.administer(|elevator, now| tenants.add_export(elevator, now, new)))
+        owner.administer(|elevator, now| tenants.add_export(elevator, now, new, place))
     }
 
     /// How those of the volumes are that there still are.
@@ -279,6 +286,19 @@ impl Front<Scheduler> for Connections {
                 }
                 Message::RemoveVolume(removal, sender) => {
                     self.remove_volume(owner, removal, sender);
+                }
+                Message::AddExport(new, sender) => {
+                    if self.label.volumes.takes_clients(new.volume) {
+                        let _ = sender.send(self.add_export(owner, new));
+                    }
+                }
+                Message::ExportClients(exports, sender) => {
+                    let clients = exports.into_iter().map(ClientsOf::Export);
+                    let clients = clients.map(|of| self.register.clients(&of));
+                    let _ = sender.send(clients.collect());
+                }
+                Message::RemoveExport(export, drain, sender) => {
+                    self.remove_export(owner, export, drain, sender);
                 }
                 Message::Shutdown(at_stop) => self.begin_shutdown(owner, at_stop),
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use paternoster::IocId;
 use slotmap::SlotMap;
 
+use super::ClientsOf;
 use crate::clients::{ClientId, Export};
 use crate::peer::Peer;
 
@@ -52,6 +53,12 @@ impl Register {
 
     pub(super) fn get(&self, client: ClientId) -> Option<&Registered> {
         self.clients.get(client)
+    }
+
+    /// How many of those are connected.
+    pub(super) fn clients(&self, of: &ClientsOf) -> u32 {
+        let theirs = self.clients.values().filter(|client| of.has(&client.export));
+        u32::try_from(theirs.count()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,22 +1,23 @@
-//! The removal of a volume while others are served.
+//! The removal of a volume, or of one export, while others are served.
 //!
 //! ```text
 //!   drain ──the last client has left──────────────────┬──▶ sync ──▶ the back end is handed over
-//!     └────the time is over──▶ end: those left are    │
+//!     └────the time is over──▶ end: those left are    │    of a volume alone
 //!                              answered and closed ───┘
 //! ```
 //!
 //! While it drains, the clients that it has are served as ever, and no others come. At the end what
-//! is in the device is answered, and what waits fails with ESHUTDOWN. A client that does not take
-//! its last replies is cut off after a second.
+//! is in the device is answered, and what waits of a volume fails with ESHUTDOWN. A client that
+//! does not take its last replies is cut off after a second.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use paternoster::{Instant, IoPrio, IocId, Nanos};
 use paternoster_disk::{Backend, Command, CommandOp, Outcome, VolumeId};
 use rustix::io::Errno;
 
 use super::{Connections, DiskOwner};
+use crate::clients::Export;
 
 /// How long clients have to take their last replies.
 const LAST_REPLIES: Nanos = Nanos::from_millis(1_000);
@@ -57,7 +58,7 @@ impl Flusher {
 }
 
 /// What becomes of a volume that is removed.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Removal {
     pub(crate) volume: VolumeId,
     /// How long its clients have to leave.
@@ -74,7 +75,24 @@ pub(crate) struct Removed {
     pub(crate) synced: Result<(), Errno>,
 }
 
-/// How clients of a volume end.
+/// Clients that end together.
+#[derive(Clone, Debug)]
+pub(crate) enum ClientsOf {
+    Volume(VolumeId),
+    Export(Arc<Export>),
+}
+
+impl ClientsOf {
+    /// Whether a client of that export is one of them.
+    pub(crate) fn has(&self, other: &Arc<Export>) -> bool {
+        match self {
+            Self::Volume(volume) => other.volume == *volume,
+            Self::Export(export) => Arc::ptr_eq(other, export),
+        }
+    }
+}
+
+/// How clients end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Each is answered what it waits for.
@@ -86,13 +104,46 @@ pub(crate) enum End {
 /// A removal that is under way.
 #[derive(Debug)]
 pub(super) struct Going {
-    of: Removal,
+    what: What,
     number: u32,
     stage: Stage,
+    /// Its clients that are connected.
+    clients: u32,
     /// Whose its flush is.
     ioc: Option<IocId>,
-    /// Takes what is left of it.
-    answer: mpsc::Sender<Removed>,
+}
+
+/// What goes, and who hears that it has gone.
+#[derive(Debug)]
+enum What {
+    /// A volume with all of its exports, whose writes are to be durable or need not be.
+    Volume {
+        volume: VolumeId,
+        sync: bool,
+        answer: mpsc::Sender<Removed>,
+    },
+    Export {
+        export: Arc<Export>,
+        answer: mpsc::Sender<()>,
+    },
+}
+
+impl What {
+    fn clients(&self) -> ClientsOf {
+        match self {
+            Self::Volume { volume, .. } => ClientsOf::Volume(*volume),
+            Self::Export { export, .. } => ClientsOf::Export(Arc::clone(export)),
+        }
+    }
+}
+
+impl Going {
+    /// A client of that export has come or left.
+    pub(super) fn count(&mut self, export: &Arc<Export>, has_come: bool) {
+        if self.what.clients().has(export) {
+            self.clients = if has_come { self.clients + 1 } else { self.clients - 1 };
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,15 +165,37 @@ impl Connections {
         removal: Removal,
         answer: mpsc::Sender<Removed>,
     ) {
-        let is_going = self.going.iter().any(|one| one.of.volume == removal.volume);
-        if is_going || !self.label.volumes.is_here(removal.volume) {
-            // Whoever asks hears that nothing comes.
-            return;
+        let Removal { volume, drain, sync } = removal;
+        let is_that =
+            |one: &Going| matches!(one.what, What::Volume { volume: going, .. } if going == volume);
+        // Else whoever asks hears that nothing comes.
+        if self.label.volumes.is_here(volume) && !self.going.iter().any(is_that) {
+            self.begin_removal(owner, What::Volume { volume, sync, answer }, drain);
         }
+    }
+
+    /// Begins to remove an export, unless it is going or gone.
+    pub(super) fn remove_export(
+        &mut self,
+        owner: &DiskOwner,
+        export: Arc<Export>,
+        drain: Nanos,
+        answer: mpsc::Sender<()>,
+    ) {
+        let is_that = |one: &Going| match &one.what {
+            What::Volume { volume, .. } => *volume == export.volume,
+            What::Export { export: going, .. } => Arc::ptr_eq(going, &export),
+        };
+        if self.tenants.has_export(&export) && !self.going.iter().any(is_that) {
+            self.begin_removal(owner, What::Export { export, answer }, drain);
+        }
+    }
+
+    fn begin_removal(&mut self, owner: &DiskOwner, what: What, drain: Nanos) {
         self.removals = self.removals.wrapping_add(1) % SHUTDOWN;
-        let stage = Stage::Draining(owner.now() + removal.drain);
-        let (of, number, ioc) = (removal, self.removals, None);
-        self.going.push(Going { of, number, stage, ioc, answer });
+        let stage = Stage::Draining(owner.now() + drain);
+        let (number, clients) = (self.removals, self.register.clients(&what.clients()));
+        self.going.push(Going { what, number, stage, clients, ioc: None });
     }
 
     /// Has each removal go on, as far as it can.
@@ -140,40 +213,56 @@ impl Connections {
             if let Some(ioc) = one.ioc {
                 owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
             }
-            self.forget_volume(owner, one.of.volume);
-            let backend = owner.remove_volume(one.of.volume);
             // Whoever asked may have gone.
-            let _ = one.answer.send(Removed { backend, synced });
+            match &one.what {
+                What::Volume { volume, answer, .. } => {
+                    self.forget_volume(owner, *volume);
+                    let backend = owner.remove_volume(*volume);
+                    let _ = answer.send(Removed { backend, synced });
+                }
+                What::Export { export, answer } => {
+                    owner.administer(|elevator, now| {
+                        self.tenants.remove_unused(elevator, now, export.tenant);
+                    });
+                    let _ = answer.send(());
+                }
+            }
             false
         });
         self.going = going;
     }
 
     fn go_on_with(&mut self, owner: &mut DiskOwner, one: &mut Going) {
-        let (volume, now) = (one.of.volume, owner.now());
-        let has_clients = self.label.volumes.clients(volume) > 0;
+        let (now, has_clients) = (owner.now(), one.clients > 0);
         match one.stage {
             Stage::Draining(until) if has_clients && now < until => {}
             Stage::Draining(_) => {
-                self.label.volumes.close(volume);
-                owner.close_volume(volume);
-                self.transport.end_clients(volume, End::Answered);
+                match &one.what {
+                    What::Volume { volume, .. } => {
+                        self.label.volumes.close(*volume);
+                        owner.close_volume(*volume);
+                    }
+                    What::Export { export, .. } => self.tenants.close_export(export),
+                }
+                self.transport.end_clients(&one.what.clients(), End::Answered);
                 one.stage = Stage::Ending(Some(now + LAST_REPLIES));
                 self.go_on_with(owner, one);
             }
-            Stage::Ending(_) if !has_clients && owner.engine().is_volume_idle(volume) => {
-                one.stage = if one.of.sync {
+            Stage::Ending(_) if !has_clients => match one.what {
+                What::Volume { volume, .. } if !owner.engine().is_volume_idle(volume) => {}
+                What::Export { .. } | What::Volume { sync: false, .. } => {
+                    one.stage = Stage::Synced(Ok(()));
+                }
+                What::Volume { volume, .. } => {
                     let (tag, op) = (Flusher::Removal(one.number).tag(), CommandOp::Flush);
                     let ioc = own_io_context(owner);
                     one.ioc = Some(ioc);
+                    one.stage = Stage::Syncing;
                     owner.submit(Command { tag, volume, ioc, op });
-                    Stage::Syncing
-                } else {
-                    Stage::Synced(Ok(()))
-                };
-            }
+                }
+            },
             Stage::Ending(Some(until)) if until <= now => {
-                self.transport.end_clients(volume, End::CutOff);
+                self.transport.end_clients(&one.what.clients(), End::CutOff);
                 one.stage = Stage::Ending(None);
             }
             Stage::Ending(_) | Stage::Syncing | Stage::Synced(_) => {}
@@ -214,9 +303,13 @@ pub(super) fn own_io_context(owner: &mut DiskOwner) -> IocId {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{RecvFlags, recv};
+
     use super::*;
+    use crate::connections::arrivals::connect;
     use crate::connections::faulty::Faulty;
     use crate::connections::shutdown::Patience;
+    use crate::messages::{NewExport, NewTenant};
     use crate::stat::Detail;
 
     /// A second one while the first syncs would have nothing to remove.
@@ -237,6 +330,29 @@ mod tests {
         assert!(disk.handle.volume_states(vec![volume]).recv().expect("it answers").is_empty());
         let stat = disk.handle.stat(Detail::Groups).recv().expect("it answers");
         assert_eq!((stat.syncs, stat.size_bytes), (1, 0), "what is gone has still been counted");
+        disk.end().expect("a good end");
+    }
+
+    /// It negotiated while the export was there.
+    #[test]
+    fn client_that_comes_when_its_export_has_gone_is_closed() {
+        let (sender, volume) = mpsc::channel();
+        let disk = Faulty::serve(Ok(0), Patience::default(), move |owner| {
+            let volume = owner.engine().open_volumes().next().expect("it has one");
+            sender.send(volume).expect("somebody waits for it");
+        });
+        let volume = volume.recv().expect("it has one");
+        let (name, lineage) = ("e".to_owned(), vec![NewTenant::plain("/a", 64 << 20)]);
+        let new = NewExport { name, volume, offset: 0, io_prio: IoPrio::default(), lineage };
+        let export = disk.handle.add_export(new).recv().expect("the volume is there");
+        let exports = || vec![Arc::clone(&export)];
+        assert_eq!(disk.handle.export_clients(exports()).recv(), Ok(vec![0]));
+        let remove = || disk.handle.remove_export(Arc::clone(&export), Nanos::ZERO).recv();
+        assert_eq!([remove().is_ok(), remove().is_ok()], [true, false], "it goes once");
+        let client = connect(&disk.handle, &export, &[]);
+        assert_eq!(recv(&client, &mut [0; 16][..], RecvFlags::empty()).expect("its end").0, 0);
+        assert_eq!(disk.handle.export_clients(exports()).recv(), Ok(vec![0]));
+        assert!(disk.handle.stat(Detail::Groups).recv().expect("it answers").groups.is_empty());
         disk.end().expect("a good end");
     }
 

@@ -120,8 +120,8 @@ impl Disk {
             let (name, offset) = (format!("e{index}"), (index * SHARE) as u64);
             let lineage = vec![NewTenant::plain(["/a", "/b"][index % 2], MEMORY as u64)];
             let io_prio = IoPrio::default();
-            let new = NewExport { name, volume, place, offset, io_prio, lineage };
-            engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new))
+            let new = NewExport { name, volume, offset, io_prio, lineage };
+            engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new, place))
         };
         let exports: Vec<_> = (0..CLIENTS).map(export).collect();
         let label = DiskLabel::in_memory(kind, volume);

@@ -15,7 +15,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use paternoster::{Administration, GroupId, Instant};
-use paternoster_disk::VolumeId;
+use paternoster_disk::{VolumeId, VolumePlace};
 use slotmap::SlotMap;
 
 use super::Scheduler;
@@ -116,8 +116,9 @@ impl Tenants {
         elevator: &mut Elevator<'_>,
         now: Instant,
         new: NewExport,
+        place: VolumePlace,
     ) -> Arc<Export> {
-        let NewExport { name, volume, place, offset, io_prio, lineage } = new;
+        let NewExport { name, volume, offset, io_prio, lineage } = new;
         let lineage: Vec<_> = lineage.iter().map(|new| self.add(elevator, now, new)).collect();
         let tenant = *lineage.last().expect("an export is in a group");
         let memory = Arc::clone(&self.all[tenant].memory);
@@ -145,6 +146,19 @@ impl Tenants {
         }
     }
 
+    /// Returns whether clients may enter that export.
+    pub(super) fn has_export(&self, export: &Arc<Export>) -> bool {
+        let tenant = self.all.get(export.tenant);
+        tenant.is_some_and(|tenant| tenant.exports.iter().any(|one| Arc::ptr_eq(one, export)))
+    }
+
+    /// No client enters an export any more; its tenant stays as long as there are some.
+    pub(super) fn close_export(&mut self, export: &Arc<Export>) {
+        if let Some(tenant) = self.all.get_mut(export.tenant) {
+            tenant.exports.retain(|one| !Arc::ptr_eq(one, export));
+        }
+    }
+
     /// A client of the tenant has connected.
     pub(super) fn connected(&mut self, id: TenantId) {
         self.all[id].connections += 1;
@@ -164,7 +178,7 @@ impl Tenants {
         id: TenantId,
     ) {
         let mut next = Some(id);
-        while let Some(id) = next.filter(|&id| self.all[id].is_unused()) {
+        while let Some(id) = next.filter(|&id| self.all.get(id).is_some_and(Tenant::is_unused)) {
             let tenant = self.all.remove(id).expect("it was found");
             self.by_path.remove(&tenant.path);
             elevator.remove_group(now, tenant.group);

@@ -13,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Completion, FrontToken, Outcome, VolumeId, Waker};
+use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 
 use super::own_site::OwnSite;
-use super::removal::End;
+use super::removal::{ClientsOf, End};
 use crate::clients::{ClientId, Clients, Gone, Notices};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
@@ -40,8 +40,8 @@ pub(crate) trait Transport: fmt::Debug + Send {
     /// Returns when it wants its next round at the latest.
     fn poll_timeout(&self, now: Instant) -> Option<Instant>;
 
-    /// Ends the clients of a volume, which is closed.
-    fn end_clients(&mut self, volume: VolumeId, how: End);
+    /// Ends clients of what takes no others.
+    fn end_clients(&mut self, of: &ClientsOf, how: End);
 
     /// The server is being stopped: what has not been taken in waits, or is refused.
     fn begin_shutdown(&mut self, at_stop: AtStop);
@@ -120,8 +120,8 @@ impl Transport for Clients {
         self.poll_timeout(now)
     }
 
-    fn end_clients(&mut self, volume: VolumeId, how: End) {
-        self.end_clients(volume, how);
+    fn end_clients(&mut self, of: &ClientsOf, how: End) {
+        self.end_clients(of, how);
     }
 
     fn begin_shutdown(&mut self, at_stop: AtStop) {

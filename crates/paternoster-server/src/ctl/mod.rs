@@ -8,7 +8,8 @@
 //!   GET, PUT  /v1/groups/settings
 //!   GET, PUT  /v1/disks/settings
 //!   GET  /v1/pools
-//!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME, /v1/groups/PATH    volumes_http.rs
+//!   GET, PUT, PATCH, DELETE  /v1/volumes/NAME, /v1/exports/NAME, /v1/groups/PATH
+//!                                  volumes_http.rs
 //!   GET  /v1/openapi.json          all of these, as a document: resources.rs
 //!   GET  /v1/operations/ID         what takes longer than a client waits: operations.rs
 //!   POST /v1/reload
@@ -20,7 +21,9 @@
 //! error too, is a JSON object with a `version`; that of `/metrics` is Prometheus' text.
 
 mod answer;
+mod catalogue_error;
 mod client;
+mod export;
 mod group;
 mod operations;
 mod place;
@@ -36,10 +39,12 @@ mod volume_client;
 mod volumes_http;
 
 pub use answer::OnDisks;
+pub use catalogue_error::CatalogueError;
 pub use client::{
     CtlError, StatAnswer, change_settings, fetch_group, fetch_settings, fetch_stat, follow_trace,
     reload, set_group,
 };
+pub use export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
 pub(crate) use group::NewGroup;
 pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion};
 pub use operations::{OperationAnswer, OperationState};
@@ -50,11 +55,11 @@ pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
 pub use volume::{
-    Data, GroupsAnswer, PoolAnswer, PoolsAnswer, Put, PutGroup, RemovalQuestion, ServedGroup,
-    VolumeAnswer, VolumeError, VolumeStage, VolumesAnswer, VolumesQuestion,
+    Data, GroupsAnswer, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer,
+    VolumeStage, VolumesAnswer, VolumesQuestion,
 };
 pub use volume_client::{
-    Changed, fetch_export_config, fetch_groups, fetch_operation, fetch_pools, fetch_volume,
-    fetch_volumes, patch_volume, put_group, put_volume, remove_group, remove_volume, reopen_volume,
-    wait_for,
+    Changed, fetch_export, fetch_export_config, fetch_exports, fetch_groups, fetch_operation,
+    fetch_pools, fetch_volume, fetch_volumes, patch_export, patch_volume, put_export, put_group,
+    put_volume, remove_export, remove_group, remove_volume, reopen_volume, wait_for,
 };

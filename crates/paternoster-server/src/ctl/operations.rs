@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
+use super::catalogue_error::CatalogueError;
 use super::problem::{Problem, failed, json, refuse};
-use super::volume::VolumeError;
+use crate::config::VOLUME;
 use crate::stat::Stat;
 
 /// How long an operation that has ended can be asked about.
@@ -50,8 +51,12 @@ pub struct OperationAnswer {
     pub id: u64,
     /// What is done: `create`, `change`, `remove` or `reopen`.
     pub kind: String,
-    /// To which volume.
+    /// To which volume; none where it is to an export.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub volume: String,
+    /// To which export beside those of volumes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub export: String,
     /// How far it is.
     pub state: OperationState,
     /// What has gone wrong, as the answer would have said it.
@@ -75,7 +80,9 @@ struct Known {
 /// What is to be done.
 pub(super) struct Operation {
     pub(super) kind: &'static str,
-    pub(super) volume: String,
+    /// `volume` or `export`.
+    pub(super) of: &'static str,
+    pub(super) name: String,
     /// How long the client waits for it.
     pub(super) wait: Duration,
 }
@@ -97,10 +104,10 @@ impl Operations {
     pub(super) async fn run<T: Serialize + Send + 'static>(
         self: &Arc<Self>,
         operation: Operation,
-        work: impl FnOnce() -> Result<(StatusCode, T), VolumeError> + Send + 'static,
+        work: impl FnOnce() -> Result<(StatusCode, T), CatalogueError> + Send + 'static,
     ) -> Response {
-        let Operation { kind, volume, wait } = operation;
-        let Some(id) = self.begin(kind, volume) else {
+        let wait = operation.wait;
+        let Some(id) = self.begin(operation) else {
             let error = format!("{RUNNING} operations are running, and no more are begun");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, error);
         };
@@ -124,7 +131,7 @@ impl Operations {
         }
     }
 
-    fn begin(&self, kind: &str, volume: String) -> Option<u64> {
+    fn begin(&self, operation: Operation) -> Option<u64> {
         let mut known = self.known();
         known.forget_old(Instant::now());
         let running = known.all.values().filter(|(_, ended)| ended.is_none()).count();
@@ -133,8 +140,12 @@ impl Operations {
         }
         known.last += 1;
         let id = known.last;
+        let Operation { kind, of, name, .. } = operation;
         let (kind, version) = (kind.to_owned(), Stat::VERSION);
-        let operation = OperationAnswer { version, id, kind, volume, ..OperationAnswer::default() };
+        let (volume, export) =
+            if of == VOLUME { (name, String::new()) } else { (String::new(), name) };
+        let state = OperationState::Running;
+        let operation = OperationAnswer { version, id, kind, volume, export, state, problem: None };
         known.all.insert(id, (operation, None));
         Some(id)
     }
@@ -185,6 +196,10 @@ impl Drop for Ending {
 mod tests {
     use super::*;
 
+    fn create() -> Operation {
+        Operation { kind: "create", of: VOLUME, name: "a".to_owned(), wait: Duration::ZERO }
+    }
+
     #[test]
     fn those_that_have_ended_are_forgotten_after_a_while_and_the_oldest_first() {
         let operations = Operations::default();
@@ -193,8 +208,7 @@ mod tests {
             drop(Ending { operations, id, result: Some(Ok(())) });
         };
         end(1);
-        let ids: Vec<_> =
-            (0..3).map(|_| operations.begin("create", "a".to_owned()).expect("room")).collect();
+        let ids: Vec<_> = (0..3).map(|_| operations.begin(create()).expect("room")).collect();
         assert_eq!(ids, [1, 2, 3]);
         let mut known = operations.known();
         let begun = Instant::now();
@@ -214,7 +228,7 @@ mod tests {
     #[test]
     fn so_many_run_at_once_and_no_more() {
         let operations = Operations::default();
-        let begin = || operations.begin("create", "a".to_owned());
+        let begin = || operations.begin(create());
         assert!((0..RUNNING).all(|_| begin().is_some()));
         assert_eq!(begin(), None);
         operations.known().all.get_mut(&7).expect("it is known").1 = Some(Instant::now());

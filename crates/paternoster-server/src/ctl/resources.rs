@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{new_group, volume_schemas};
+use crate::config::{self, new_group, wanted_schemas};
 use crate::stat::Stat;
 
 pub(super) const STAT: &str = "/v1/stat";
@@ -21,6 +21,8 @@ pub(super) const POOLS: &str = "/v1/pools";
 pub(super) const VOLUMES: &str = "/v1/volumes";
 pub(super) const VOLUME: &str = "/v1/volumes/{name}";
 pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
+pub(super) const EXPORTS: &str = "/v1/exports";
+pub(super) const EXPORT: &str = "/v1/exports/{name}";
 pub(super) const OPERATION: &str = "/v1/operations/{id}";
 pub(super) const EXPORT_CONFIG: &str = "/v1/export-config";
 pub(super) const OPENAPI: &str = "/v1/openapi.json";
@@ -55,6 +57,10 @@ const fn change(
     Operation { method, summary, query, body, answers }
 }
 
+const LIMIT: (&str, &str) = ("limit", "How many at most, 1 to 1000; 100 if missing.");
+const AFTER: (&str, &str) = ("after", "Those behind this name: the `next` of the page before.");
+const DRAIN: (&str, &str) =
+    ("drain", "How long clients have to leave, such as `30s`, which it is if missing.");
 const WAIT: (&str, &str) =
     ("wait", "How long to wait for it, such as `2s`, which it is if missing; at most `5s`.");
 
@@ -117,8 +123,8 @@ const RESOURCES: &[(&str, &[Operation])] = &[
             &[
                 ("pool", "Those of a pool alone."),
                 ("group", "Those of a group alone, and of groups below it."),
-                ("limit", "How many at most, 1 to 1000; 100 if missing."),
-                ("after", "Those behind this name: the `next` of the page before."),
+                LIMIT,
+                AFTER,
             ],
             &[(200, "Volumes")],
         )],
@@ -146,10 +152,7 @@ const RESOURCES: &[(&str, &[Operation])] = &[
                 "DELETE",
                 "Removes a volume, when its clients have left or their time is over.",
                 &[
-                    (
-                        "drain",
-                        "How long clients have to leave, such as `30s`, which it is if missing.",
-                    ),
+                    DRAIN,
                     (
                         "data",
                         "`keep`, or `delete`: refused if the image was there before the volume.",
@@ -170,6 +173,42 @@ const RESOURCES: &[(&str, &[Operation])] = &[
             None,
             &[(200, "Volume"), (202, "Operation")],
         )],
+    ),
+    (
+        EXPORTS,
+        &[get(
+            "Exports beside those that volumes have of their own, by name.",
+            &[("volume", "Those of a volume alone."), LIMIT, AFTER],
+            &[(200, "Exports")],
+        )],
+    ),
+    (
+        EXPORT,
+        &[
+            get("An export that is not a volume's own.", &[], &[(200, "Export")]),
+            change(
+                "PUT",
+                "Makes a read-only export of a volume, or has the one of that name be as the body \
+                 says. With `If-None-Match: *` one that is there is an error.",
+                &[WAIT],
+                Some("NewExport"),
+                &[(201, "Export"), (200, "Export"), (202, "Operation")],
+            ),
+            change(
+                "PATCH",
+                "Changes weight, limits and description of an export by a JSON merge patch.",
+                &[WAIT],
+                Some("ExportPatch"),
+                &[(200, "Export"), (202, "Operation")],
+            ),
+            change(
+                "DELETE",
+                "Removes an export, when its clients have left or their time is over.",
+                &[DRAIN, WAIT],
+                None,
+                &[(200, "Removed"), (202, "Operation")],
+            ),
+        ],
     ),
     (
         ALL_GROUPS,
@@ -299,34 +338,52 @@ fn reference(schema: &str) -> Value {
 
 /// The schemas of bodies and answers.
 fn schemas() -> Value {
-    let [new, patch] = volume_schemas();
+    let [new, patch] = wanted_schemas(config::VOLUME);
+    let [new_export, export_patch] = wanted_schemas(config::EXPORT);
     let [new_group, group_patch] = new_group::schemas();
-    let [text, number, flag] = ["string", "integer", "boolean"].map(|kind| json!({"type": kind}));
+    let text = json!({"type": "string"});
     let version = json!({"const": Stat::VERSION});
-    let words = |words: &[&str]| json!({ "enum": words });
     let list = |of: Value| json!({"type": "array", "items": of});
-    let volume = object(&[
+    let volumes = [
         ("version", version.clone(), true),
-        ("name", text.clone(), true),
-        ("pool", text.clone(), true),
-        ("size", number.clone(), true),
-        ("source", json!({"type": "object"}), false),
-        ("path", text.clone(), true),
-        ("group", text.clone(), true),
-        ("weight", number.clone(), false),
-        ("limits", json!({"type": "object"}), false),
-        ("ioprio", text.clone(), true),
-        ("read_only", flag.clone(), true),
-        ("description", text.clone(), false),
-        ("durable", flag.clone(), true),
-        ("of_file", flag, true),
-        ("export", text.clone(), true),
-        ("state", words(&["creating", "ready", "poisoned", "draining", "missing"]), true),
-        ("why", text.clone(), false),
-        ("clients", number.clone(), true),
-        ("uris", list(text.clone()), true),
-    ]);
-    let pool = object(&[
+        ("volumes", list(reference("Volume")), true),
+        ("next", text.clone(), false),
+    ];
+    let exports = [
+        ("version", version.clone(), true),
+        ("exports", list(reference("Export")), true),
+        ("next", text.clone(), false),
+    ];
+    let groups = [("version", version.clone(), true), ("groups", list(reference("Group")), true)];
+    let pools = [("version", version.clone(), true), ("pools", list(reference("Pool")), true)];
+    json!({
+        "Any": {"type": "object"},
+        "Export": export(),
+        "ExportPatch": export_patch,
+        "Exports": object(&exports),
+        "NewExport": new_export,
+        "Group": group(&new_group),
+        "GroupPatch": group_patch,
+        "Groups": object(&groups),
+        "NewGroup": new_group,
+        "NewVolume": new,
+        "Operation": operation(),
+        "Pool": pool(),
+        "Pools": object(&pools),
+        "Problem": problem(),
+        "Removed": object(&[("version", version, true), ("removed", text.clone(), true)]),
+        "Text": text,
+        "Volume": volume(),
+        "VolumePatch": patch,
+        "Volumes": object(&volumes),
+    })
+}
+
+/// The schema of a pool.
+fn pool() -> Value {
+    let [text, number] = ["string", "integer"].map(|kind| json!({"type": kind}));
+    let list = |of: Value| json!({"type": "array", "items": of});
+    object(&[
         ("name", text.clone(), true),
         ("path", text.clone(), false),
         ("devices", list(text.clone()), true),
@@ -335,31 +392,51 @@ fn schemas() -> Value {
         ("free", number.clone(), false),
         ("volumes", number.clone(), true),
         ("volumes_max", number.clone(), true),
-    ]);
-    let volumes = [
-        ("version", version.clone(), true),
-        ("volumes", list(reference("Volume")), true),
-        ("next", text.clone(), false),
+    ])
+}
+
+/// The schema of a volume.
+fn volume() -> Value {
+    let states = json!({"enum": ["creating", "ready", "poisoned", "draining", "missing"]});
+    with_shared(&[
+        ("pool", json!({"type": "string"}), true),
+        ("source", json!({"type": "object"}), false),
+        ("path", json!({"type": "string"}), true),
+        ("export", json!({"type": "string"}), true),
+        ("state", states, true),
+    ])
+}
+
+/// The schema of an export that is not a volume's own.
+fn export() -> Value {
+    with_shared(&[
+        ("disk", json!({"type": "string"}), true),
+        ("volume", json!({"type": "string"}), false),
+        ("offset", json!({"type": "integer"}), true),
+        ("state", json!({"enum": ["ready", "draining", "missing"]}), true),
+    ])
+}
+
+/// An object of these properties, and of those that volumes and exports have in common.
+fn with_shared(own: &[(&str, Value, bool)]) -> Value {
+    let [text, number, flag] = ["string", "integer", "boolean"].map(|kind| json!({"type": kind}));
+    let shared = [
+        ("version", json!({"const": Stat::VERSION}), true),
+        ("name", text.clone(), true),
+        ("size", number.clone(), true),
+        ("group", text.clone(), true),
+        ("weight", number.clone(), false),
+        ("limits", json!({"type": "object"}), false),
+        ("ioprio", text.clone(), true),
+        ("read_only", flag.clone(), true),
+        ("description", text.clone(), false),
+        ("durable", flag.clone(), true),
+        ("of_file", flag, true),
+        ("why", text.clone(), false),
+        ("clients", number, true),
+        ("uris", json!({"type": "array", "items": text}), true),
     ];
-    let groups = [("version", version.clone(), true), ("groups", list(reference("Group")), true)];
-    let pools = [("version", version.clone(), true), ("pools", list(reference("Pool")), true)];
-    json!({
-        "Any": {"type": "object"},
-        "Group": group(&new_group),
-        "GroupPatch": group_patch,
-        "Groups": object(&groups),
-        "NewGroup": new_group,
-        "NewVolume": new,
-        "Operation": operation(),
-        "Pool": pool,
-        "Pools": object(&pools),
-        "Problem": problem(),
-        "Removed": object(&[("version", version, true), ("removed", text.clone(), true)]),
-        "Text": text,
-        "Volume": volume,
-        "VolumePatch": patch,
-        "Volumes": object(&volumes),
-    })
+    object(&[&shared[..], own].concat())
 }
 
 /// The schema of an operation.
@@ -370,7 +447,8 @@ fn operation() -> Value {
         ("version", json!({"const": Stat::VERSION}), true),
         ("id", number, true),
         ("kind", words(&["create", "change", "remove", "reopen"]), true),
-        ("volume", text, true),
+        ("volume", text.clone(), false),
+        ("export", text, false),
         ("state", words(&["running", "done", "failed"]), true),
         ("problem", reference("Problem"), false),
     ])

@@ -29,6 +29,8 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::answer::Status;
+use super::catalogue_error::CatalogueError;
+use super::export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
 use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
 use super::problem::{Problem, answered, failed, json, refuse};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
@@ -37,8 +39,8 @@ use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
-    GroupsAnswer, PoolsAnswer, Put, PutGroup, RemovalQuestion, ServedGroup, VolumeAnswer,
-    VolumeError, VolumesAnswer, VolumesQuestion,
+    GroupsAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer, VolumesAnswer,
+    VolumesQuestion,
 };
 use super::volumes_http;
 use crate::metrics::{self, Metrics};
@@ -87,32 +89,72 @@ pub trait Control: Send + Sync + 'static {
     }
 
     /// Reports volumes of pools.
-    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, VolumeError> {
+    fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, CatalogueError> {
         question.limit().map(|_| VolumesAnswer { version: Stat::VERSION, ..Default::default() })
     }
 
     /// Reports one volume.
-    fn volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
-        Err(VolumeError::NoSuchVolume(name.to_owned()))
+    fn volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
+        Err(CatalogueError::NoSuchVolume(name.to_owned()))
     }
 
     /// Makes a volume as the body says, or changes it to that, unless it has to be new. Called on a
     /// thread that may wait for as long as it takes, and so are the next three.
-    fn put_volume(&self, name: &str, body: &Value, only_new: bool) -> Result<Put, VolumeError> {
+    fn put_volume(
+        &self,
+        name: &str,
+        body: &Value,
+        only_new: bool,
+    ) -> Result<Put<VolumeAnswer>, CatalogueError> {
         _ = (body, only_new);
-        self.volume(name).map(|volume| Put { volume, is_new: false })
+        self.volume(name).map(|shown| Put { shown, is_new: false })
     }
 
     /// Changes a volume by a merge patch.
-    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, VolumeError> {
+    fn patch_volume(&self, name: &str, patch: &Value) -> Result<VolumeAnswer, CatalogueError> {
         _ = patch;
         self.volume(name)
     }
 
     /// Removes a volume.
-    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), VolumeError> {
+    fn remove_volume(&self, name: &str, question: &RemovalQuestion) -> Result<(), CatalogueError> {
         _ = question;
         self.volume(name).map(drop)
+    }
+
+    /// Reports some exports that are no volume's own. Called as `volumes` is, and so are the next
+    /// four as those of volumes.
+    fn exports(&self, question: &ExportsQuestion) -> Result<ExportsAnswer, CatalogueError> {
+        question.limit()?;
+        Ok(ExportsAnswer { version: Stat::VERSION, ..ExportsAnswer::default() })
+    }
+
+    /// Reports one export.
+    fn export(&self, name: &str) -> Result<ExportAnswer, CatalogueError> {
+        Err(CatalogueError::NoSuchExport(name.to_owned()))
+    }
+
+    /// Makes an export as the body says, or changes it to that, unless it has to be new.
+    fn put_export(
+        &self,
+        name: &str,
+        body: &Value,
+        only_new: bool,
+    ) -> Result<Put<ExportAnswer>, CatalogueError> {
+        _ = (body, only_new);
+        self.export(name).map(|shown| Put { shown, is_new: false })
+    }
+
+    /// Changes an export by a merge patch.
+    fn patch_export(&self, name: &str, patch: &Value) -> Result<ExportAnswer, CatalogueError> {
+        _ = patch;
+        self.export(name)
+    }
+
+    /// Removes an export.
+    fn remove_export(&self, name: &str, question: &RemovalQuestion) -> Result<(), CatalogueError> {
+        _ = question;
+        self.export(name).map(drop)
     }
 
     /// Reports all groups, and what is set of each by the file or by request. Called as `stat` is,
@@ -122,25 +164,25 @@ pub trait Control: Send + Sync + 'static {
     }
 
     /// Reports one group.
-    fn served_group(&self, path: &str) -> Result<ServedGroup, VolumeError> {
+    fn served_group(&self, path: &str) -> Result<ServedGroup, CatalogueError> {
         let (group, known) = (path.to_owned(), String::new());
-        Err(VolumeError::NoSuchGroup { group, known })
+        Err(CatalogueError::NoSuchGroup { group, known })
     }
 
     /// Makes a group as the body says, or changes it to that.
-    fn put_group(&self, path: &str, body: &Value) -> Result<PutGroup, VolumeError> {
+    fn put_group(&self, path: &str, body: &Value) -> Result<Put<ServedGroup>, CatalogueError> {
         _ = body;
-        self.served_group(path).map(|group| PutGroup { group, is_new: false })
+        self.served_group(path).map(|shown| Put { shown, is_new: false })
     }
 
     /// Changes a group by a merge patch.
-    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, VolumeError> {
+    fn patch_group(&self, path: &str, changes: &Value) -> Result<ServedGroup, CatalogueError> {
         _ = changes;
         self.served_group(path)
     }
 
     /// Removes a group.
-    fn remove_group(&self, path: &str) -> Result<(), VolumeError> {
+    fn remove_group(&self, path: &str) -> Result<(), CatalogueError> {
         self.served_group(path).map(drop)
     }
 
@@ -150,7 +192,7 @@ pub trait Control: Send + Sync + 'static {
     }
 
     /// Opens a volume again.
-    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, VolumeError> {
+    fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.volume(name)
     }
 }

@@ -12,13 +12,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use axum::http::StatusCode;
 use paternoster::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use thiserror::Error;
 
-use super::answer::Status;
+use super::catalogue_error::CatalogueError;
 use crate::config::{parse_span, shown_span};
 use crate::stat::Stat;
 
@@ -41,16 +39,21 @@ pub struct VolumesQuestion {
 }
 
 impl VolumesQuestion {
-    /// How many volumes an answer has if the question does not say it, and at most.
-    const LIMITS: [usize; 2] = [100, 1000];
-
     /// How many are asked for.
-    pub(crate) fn limit(&self) -> Result<usize, VolumeError> {
-        let [usual, most] = Self::LIMITS;
-        let limit = self.limit.unwrap_or(usual);
-        let refused = || VolumeError::Value(format!("limit = {limit}: 1 to {most} is allowed"));
-        (1..=most).contains(&limit).then_some(limit).ok_or_else(refused)
+    pub(crate) fn limit(&self) -> Result<usize, CatalogueError> {
+        page(self.limit)
     }
+}
+
+/// How many objects an answer has if the question does not say it, and at most.
+const PAGE: [usize; 2] = [100, 1000];
+
+/// How many objects an answer is to have.
+pub(super) fn page(limit: Option<usize>) -> Result<usize, CatalogueError> {
+    let [usual, most] = PAGE;
+    let limit = limit.unwrap_or(usual);
+    let refused = || CatalogueError::Value(format!("limit = {limit}: 1 to {most} is allowed"));
+    (1..=most).contains(&limit).then_some(limit).ok_or_else(refused)
 }
 
 /// How a volume is to be removed.
@@ -84,12 +87,12 @@ impl RemovalQuestion {
     const LONGEST: Nanos = Nanos::from_millis(3_600_000);
 
     /// How long clients have.
-    pub(crate) fn drain(&self) -> Result<Nanos, VolumeError> {
+    pub(crate) fn drain(&self) -> Result<Nanos, CatalogueError> {
         let Some(text) = &self.drain else { return Ok(Nanos::from_millis(30_000)) };
         let span = parse_span(text).filter(|span| *span <= Self::LONGEST);
         span.ok_or_else(|| {
             let most = shown_span(Self::LONGEST);
-            VolumeError::Value(format!(
+            CatalogueError::Value(format!(
                 "drain = {text:?}: a duration from 0s to {most}, such as \"30s\", is allowed"
             ))
         })
@@ -248,157 +251,11 @@ pub struct GroupsAnswer {
     pub groups: Vec<ServedGroup>,
 }
 
-/// A group that was asked for, and whether it was made by that.
+/// What was asked for, and whether it was made by that.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PutGroup {
-    /// The group.
-    pub group: ServedGroup,
+pub struct Put<T> {
+    /// How it is.
+    pub shown: T,
     /// Whether it was not there before.
     pub is_new: bool,
-}
-
-/// A volume that was asked for, and whether it was made by that.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Put {
-    /// The volume.
-    pub volume: VolumeAnswer,
-    /// Whether it was not there before.
-    pub is_new: bool,
-}
-
-/// Why a volume stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each message says what its fields are")]
-pub enum VolumeError {
-    #[error("{0}")]
-    Name(String),
-    #[error("{0}")]
-    Value(String),
-    #[error("there is no pool {pool:?}; there are: {known}")]
-    NoSuchPool { pool: String, known: String },
-    #[error("there is no volume {0:?}")]
-    NoSuchVolume(String),
-    #[error("there is no group {group:?}; there are: {known}")]
-    NoSuchGroup { group: String, known: String },
-    #[error("group {group:?} has {exports} exports, or groups below it: remove these first")]
-    NotEmpty { group: String, exports: usize },
-    #[error(
-        "group {group:?} has {volumes} volumes and {left} bytes left of its quota; {asked} were \
-         asked for"
-    )]
-    OverQuota { group: String, volumes: usize, left: u64, asked: u64 },
-    #[error("{what} {name:?} is declared in the server's file: change it there, and reload")]
-    DeclaredInFile { what: &'static str, name: String },
-    #[error("volume {name:?} is there, {how}")]
-    Exists { name: String, how: String },
-    #[error("volume {0:?} is there, and was to be new")]
-    NotNew(String),
-    #[error("size {size}: {allowed}")]
-    Size { size: u64, allowed: String },
-    #[error("volume {name:?} has {clients} clients; {what} changes without clients alone")]
-    InUse { name: String, clients: u32, what: String },
-    #[error("volume {0:?} is being changed by somebody else: ask again")]
-    Busy(String),
-    #[error("pool {pool:?} has {left} bytes left of {capacity}; {asked} were asked for")]
-    OverCapacity { pool: String, left: u64, capacity: u64, asked: u64 },
-    #[error("pool {pool:?} has {volumes} volumes, which is all that it may have")]
-    TooMany { pool: String, volumes: u32 },
-    #[error("{0}")]
-    NoDescriptor(String),
-    #[error(
-        "the file system of pool {pool:?} has {free} bytes free of {all}, and keep_free is \
-         {keep_free}%"
-    )]
-    NoSpace { pool: String, free: u64, all: u64, keep_free: u8 },
-    #[error(
-        "the file system of pool {pool:?} cannot share blocks ({why}): \"copy\": true has the \
-         template copied"
-    )]
-    NoReflink { pool: String, why: String },
-    #[error("there is no state_dir: \"durable\": false makes a volume that goes with the server")]
-    NoStateDir,
-    #[error(
-        "the record of {what} {name:?} cannot be written: {why}; after a restart it is as it was"
-    )]
-    NotRecorded { what: &'static str, name: String, why: String },
-    #[error("pool {pool:?} has no path, so no image is made or found there")]
-    NoDirectory { pool: String },
-    #[error("image {path:?}: {why}")]
-    Image { path: PathBuf, why: String },
-    #[error("image {path:?} is there already: \"source\": {{\"path\": …}} takes it as it is")]
-    ImageExists { path: PathBuf },
-    #[error("image {0:?} was there before the volume, and is not deleted: data=keep is allowed")]
-    NotMadeHere(PathBuf),
-    #[error("pool {pool:?} has the scheduler {scheduler}, which has no limits; wfq has them")]
-    NoLimits { pool: String, scheduler: String },
-    #[error(
-        "the last sync of volume {name:?} failed: {why}; it is not served, and its image stays"
-    )]
-    NotDurable { name: String, why: String },
-    #[error("pool {0:?} does not answer, or the server is being stopped")]
-    Unanswered(String),
-}
-
-impl Status for VolumeError {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::NoSuchPool { .. } | Self::NoSuchVolume(_) | Self::NoSuchGroup { .. } => {
-                StatusCode::NOT_FOUND
-            }
-            Self::Name(_)
-            | Self::Value(_)
-            | Self::Size { .. }
-            | Self::NoReflink { .. }
-            | Self::NoStateDir
-            | Self::NoDirectory { .. }
-            | Self::NoLimits { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::DeclaredInFile { .. }
-            | Self::Exists { .. }
-            | Self::InUse { .. }
-            | Self::Busy(_)
-            | Self::Image { .. }
-            | Self::ImageExists { .. }
-            | Self::NotEmpty { .. }
-            | Self::NotMadeHere(_) => StatusCode::CONFLICT,
-            Self::OverCapacity { .. }
-            | Self::OverQuota { .. }
-            | Self::TooMany { .. }
-            | Self::NoDescriptor(_)
-            | Self::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
-            Self::NotNew(_) => StatusCode::PRECONDITION_FAILED,
-            Self::NotDurable { .. } | Self::NotRecorded { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unanswered(_) => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    fn problem(&self) -> &'static str {
-        match self {
-            Self::Name(_) => "bad-name",
-            Self::Value(_) => "bad-value",
-            Self::NoSuchPool { .. } => "no-such-pool",
-            Self::NoSuchVolume(_) => "no-such-volume",
-            Self::DeclaredInFile { .. } => "declared-in-file",
-            Self::Exists { .. } | Self::NotNew(_) => "exists",
-            Self::Size { .. } => "bad-size",
-            Self::InUse { .. } => "in-use",
-            Self::Busy(_) => "busy",
-            Self::NoSuchGroup { .. } => "no-such-group",
-            Self::NotEmpty { .. } => "not-empty",
-            Self::OverQuota { .. } => "over-quota",
-            Self::OverCapacity { .. } | Self::TooMany { .. } | Self::NoDescriptor(_) => {
-                "over-capacity"
-            }
-            Self::NoSpace { .. } => "no-space",
-            Self::NoReflink { .. } => "no-reflink",
-            Self::NoStateDir => "no-state-dir",
-            Self::NoDirectory { .. } => "no-directory",
-            Self::Image { .. } | Self::ImageExists { .. } => "bad-image",
-            Self::NotMadeHere(_) => "not-made-here",
-            Self::NoLimits { .. } => "no-limits",
-            Self::NotDurable { .. } => "not-durable",
-            Self::NotRecorded { .. } => "not-recorded",
-            Self::Unanswered(_) => "unanswered",
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The client of `/v1/volumes`, `/v1/pools`, `/v1/groups` and `/v1/operations`.
+//! The client of `/v1/volumes`, `/v1/exports`, `/v1/pools`, `/v1/groups` and `/v1/operations`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::client::{CtlError, ask, ask_any, parse};
+use super::export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
 use super::operations::{OperationAnswer, OperationState};
-use super::resources::{ALL_GROUPS, EXPORT_CONFIG, POOLS, VOLUMES};
+use super::resources::{ALL_GROUPS, EXPORT_CONFIG, EXPORTS, POOLS, VOLUMES};
 use super::volume::{
     GroupsAnswer, PoolsAnswer, RemovalQuestion, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
@@ -73,6 +74,40 @@ pub fn reopen_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
     change(path, Method::POST, &format!("{}/reopen", volume(name)), &Value::Null)
 }
 
+/// Asks for exports beside those that volumes have of their own, a page of them.
+pub fn fetch_exports(
+    path: &Path,
+    question: &ExportsQuestion,
+) -> Result<(String, ExportsAnswer), CtlError> {
+    let resource = with_query(EXPORTS, question);
+    ask(path, Method::GET, &resource, Bytes::new(), |answer: &ExportsAnswer| answer.version)
+}
+
+/// Asks for one of these exports.
+pub fn fetch_export(path: &Path, name: &str) -> Result<(String, ExportAnswer), CtlError> {
+    let version = |answer: &ExportAnswer| answer.version;
+    ask(path, Method::GET, &export(name), Bytes::new(), version)
+}
+
+/// Has an export be made as the body says, or be as it says.
+pub fn put_export(path: &Path, name: &str, body: &Value) -> Result<Changed, CtlError> {
+    change(path, Method::PUT, &export(name), body)
+}
+
+/// Has an export be changed by a merge patch.
+pub fn patch_export(path: &Path, name: &str, keys: &Value) -> Result<Changed, CtlError> {
+    change(path, Method::PATCH, &export(name), keys)
+}
+
+/// Has an export be removed.
+pub fn remove_export(
+    path: &Path,
+    name: &str,
+    question: &RemovalQuestion,
+) -> Result<Changed, CtlError> {
+    change(path, Method::DELETE, &with_query(&export(name), question), &Value::Null)
+}
+
 /// Asks how far an operation is.
 pub fn fetch_operation(path: &Path, id: u64) -> Result<(String, OperationAnswer), CtlError> {
     let version = |answer: &OperationAnswer| answer.version;
@@ -106,6 +141,11 @@ fn change(path: &Path, method: Method, resource: &str, body: &Value) -> Result<C
 /// The resource of a volume.
 fn volume(name: &str) -> String {
     format!("{VOLUMES}/{}", encode(name.as_bytes(), b""))
+}
+
+/// The resource of an export.
+fn export(name: &str) -> String {
+    format!("{EXPORTS}/{}", encode(name.as_bytes(), b""))
 }
 
 fn with_query(resource: &str, question: &impl Serialize) -> String {

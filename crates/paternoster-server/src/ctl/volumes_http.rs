@@ -1,4 +1,4 @@
-//! The resources of volumes, pools, groups and operations, as HTTP has them.
+//! The resources of volumes, exports, pools, groups and operations, as HTTP has them.
 #![expect(clippy::result_large_err, reason = "what refuses a request is its answer")]
 
 use std::sync::Arc;
@@ -12,18 +12,20 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use paternoster::Nanos;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
+use super::catalogue_error::CatalogueError;
+use super::export::ExportsQuestion;
 use super::operations::{Operation, Operations};
 use super::problem::{Problem, answered, failed, json, refuse};
 use super::resources::{
-    ALL_GROUPS, EXPORT_CONFIG, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES,
+    ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES,
 };
 use super::server::{Control, read};
-use super::volume::{Put, PutGroup, RemovalQuestion, VolumeError, VolumesQuestion};
-use crate::config::{parse_span, shown_span};
+use super::volume::{Data, Put, RemovalQuestion, VolumesQuestion};
+use crate::config::{self, parse_span, shown_span};
 use crate::stat::Stat;
 
 /// How long a client waits for a change unless it says so, and at most: a connection has no more
@@ -33,6 +35,9 @@ const WAIT_MAX: Nanos = Nanos::from_millis(5_000);
 
 /// What a request is answered; a refusal is one too.
 type Answer = Result<Response, Response>;
+
+/// What makes something of that name as a body says, which may have to be new.
+type DoPut<T> = fn(&dyn Control, &str, &Value, bool) -> Result<Put<T>, CatalogueError>;
 
 type Server = State<(Arc<dyn Control>, Arc<Operations>)>;
 
@@ -49,6 +54,8 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
         .route(VOLUMES, get(volumes))
         .route(VOLUME, get(volume).put(put).patch(patch).delete(remove))
         .route(REOPEN, post(reopen))
+        .route(EXPORTS, get(exports))
+        .route(EXPORT, get(export).put(put_export).patch(patch_export).delete(remove_export))
         .route(OPERATION, get(operation))
         .route(EXPORT_CONFIG, get(export_config))
         .route(ALL_GROUPS, get(groups))
@@ -57,11 +64,11 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
 }
 
 async fn pools(State((server, _)): Server) -> Response {
-    answered(spawn_blocking(move || Ok::<_, VolumeError>(server.pools())).await)
+    answered(spawn_blocking(move || Ok::<_, CatalogueError>(server.pools())).await)
 }
 
 async fn groups(State((server, _)): Server) -> Response {
-    answered(spawn_blocking(move || Ok::<_, VolumeError>(server.all_groups())).await)
+    answered(spawn_blocking(move || Ok::<_, CatalogueError>(server.all_groups())).await)
 }
 
 async fn group(State((server, _)): Server, path: Result<Path<String>, PathRejection>) -> Answer {
@@ -76,8 +83,8 @@ async fn put_group(
 ) -> Answer {
     let (path, body) = (named(path)?, object(body)?);
     Ok(match spawn_blocking(move || server.put_group(&path, &body)).await {
-        Ok(Ok(PutGroup { group, is_new: true })) => json(StatusCode::CREATED, &group),
-        other => answered(other.map(|done| done.map(|put| put.group))),
+        Ok(Ok(Put { shown, is_new: true })) => json(StatusCode::CREATED, &shown),
+        other => answered(other.map(|done| done.map(|put| put.shown))),
     })
 }
 
@@ -118,48 +125,80 @@ async fn volume(State((server, _)): Server, name: Result<Path<String>, PathRejec
 }
 
 async fn put(
-    State((server, operations)): Server,
+    State(server): Server,
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<Wait>, QueryRejection>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
-    let (operation, body) = (begin("create", name, question)?, object(body)?);
-    let only_new = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
-    let name = operation.volume.clone();
-    let work = move || {
-        let Put { volume, is_new } = server.put_volume(&name, &body, only_new)?;
-        Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, volume))
-    };
-    Ok(operations.run(operation, work).await)
+    let operation = begin("create", config::VOLUME, name, question)?;
+    run_put(server, operation, &headers, body, <dyn Control>::put_volume).await
 }
 
 async fn patch(
-    State((server, operations)): Server,
+    State(server): Server,
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<Wait>, QueryRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
-    let (operation, body) = (begin("change", name, question)?, object(body)?);
-    let name = operation.volume.clone();
-    let work = move || Ok((StatusCode::OK, server.patch_volume(&name, &body)?));
-    Ok(operations.run(operation, work).await)
+    let operation = begin("change", config::VOLUME, name, question)?;
+    run_patch(server, operation, body, <dyn Control>::patch_volume).await
 }
 
 async fn remove(
-    State((server, operations)): Server,
+    State(server): Server,
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<RemovalQuestion>, QueryRejection>,
 ) -> Answer {
-    let name = named(name)?;
     let question = query(question, "drain=30s, data=keep, data=delete and wait=2s are allowed")?;
-    let wait = wait(question.wait.as_deref())?;
-    let operation = Operation { kind: "remove", volume: name.clone(), wait };
-    let work = move || {
-        server.remove_volume(&name, &question)?;
-        Ok((StatusCode::OK, removed(&name)))
-    };
-    Ok(operations.run(operation, work).await)
+    run_remove(server, config::VOLUME, named(name)?, question, <dyn Control>::remove_volume).await
+}
+
+async fn exports(
+    State((server, _)): Server,
+    question: Result<Query<ExportsQuestion>, QueryRejection>,
+) -> Answer {
+    let question = query(question, "volume, limit and after are allowed")?;
+    Ok(answered(spawn_blocking(move || server.exports(&question)).await))
+}
+
+async fn export(State((server, _)): Server, name: Result<Path<String>, PathRejection>) -> Answer {
+    let name = named(name)?;
+    Ok(answered(spawn_blocking(move || server.export(&name)).await))
+}
+
+async fn put_export(
+    State(server): Server,
+    name: Result<Path<String>, PathRejection>,
+    question: Result<Query<Wait>, QueryRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let operation = begin("create", config::EXPORT, name, question)?;
+    run_put(server, operation, &headers, body, <dyn Control>::put_export).await
+}
+
+async fn patch_export(
+    State(server): Server,
+    name: Result<Path<String>, PathRejection>,
+    question: Result<Query<Wait>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let operation = begin("change", config::EXPORT, name, question)?;
+    run_patch(server, operation, body, <dyn Control>::patch_export).await
+}
+
+async fn remove_export(
+    State(server): Server,
+    name: Result<Path<String>, PathRejection>,
+    question: Result<Query<RemovalQuestion>, QueryRejection>,
+) -> Answer {
+    let question = query(question, "drain=30s and wait=2s are allowed")?;
+    if question.data != Data::default() {
+        let error = "data=delete: an export has no data; drain=30s and wait=2s are allowed";
+        return Err(refuse(StatusCode::BAD_REQUEST, error.to_owned()));
+    }
+    run_remove(server, config::EXPORT, named(name)?, question, <dyn Control>::remove_export).await
 }
 
 async fn reopen(
@@ -167,8 +206,8 @@ async fn reopen(
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<Wait>, QueryRejection>,
 ) -> Answer {
-    let operation = begin("reopen", name, question)?;
-    let name = operation.volume.clone();
+    let operation = begin("reopen", config::VOLUME, name, question)?;
+    let name = operation.name.clone();
     let work = move || Ok((StatusCode::OK, server.reopen_volume(&name)?));
     Ok(operations.run(operation, work).await)
 }
@@ -189,15 +228,62 @@ async fn operation(State((_, operations)): Server, id: Result<Path<u64>, PathRej
     Err(Problem::new(StatusCode::NOT_FOUND, "no-such-operation", detail).into_response())
 }
 
+/// Makes what the body says, or has it be so; with `If-None-Match: *` it must not be there.
+async fn run_put<T: Serialize + Send + 'static>(
+    (server, operations): (Arc<dyn Control>, Arc<Operations>),
+    operation: Operation,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    put: DoPut<T>,
+) -> Answer {
+    let (name, body) = (operation.name.clone(), object(body)?);
+    let only_new = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
+    let work = move || {
+        let Put { shown, is_new } = put(&*server, &name, &body, only_new)?;
+        Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, shown))
+    };
+    Ok(operations.run(operation, work).await)
+}
+
+/// Changes what there is by a merge patch.
+async fn run_patch<T: Serialize + Send + 'static>(
+    (server, operations): (Arc<dyn Control>, Arc<Operations>),
+    operation: Operation,
+    body: Result<Bytes, BytesRejection>,
+    patch: fn(&dyn Control, &str, &Value) -> Result<T, CatalogueError>,
+) -> Answer {
+    let (name, body) = (operation.name.clone(), object(body)?);
+    let work = move || Ok((StatusCode::OK, patch(&*server, &name, &body)?));
+    Ok(operations.run(operation, work).await)
+}
+
+/// Removes what there is.
+async fn run_remove(
+    (server, operations): (Arc<dyn Control>, Arc<Operations>),
+    of: &'static str,
+    name: String,
+    question: RemovalQuestion,
+    remove: fn(&dyn Control, &str, &RemovalQuestion) -> Result<(), CatalogueError>,
+) -> Answer {
+    let wait = wait(question.wait.as_deref())?;
+    let operation = Operation { kind: "remove", of, name: name.clone(), wait };
+    let work = move || {
+        remove(&*server, &name, &question)?;
+        Ok((StatusCode::OK, removed(&name)))
+    };
+    Ok(operations.run(operation, work).await)
+}
+
 /// What is to be done; else the answer that refuses it.
 fn begin(
     kind: &'static str,
+    of: &'static str,
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<Wait>, QueryRejection>,
 ) -> Result<Operation, Response> {
-    let volume = named(name)?;
+    let name = named(name)?;
     let wait = wait(query(question, "wait=2s is allowed")?.wait.as_deref())?;
-    Ok(Operation { kind, volume, wait })
+    Ok(Operation { kind, of, name, wait })
 }
 
 fn object(body: Result<Bytes, BytesRejection>) -> Result<Value, Response> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use paternoster::{Instant, Nanos, PlugRules};
 use paternoster_crossing::Inbox;
-use paternoster_disk::{Command, Outcome, VolumeId, Waker};
+use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
@@ -20,7 +20,7 @@ use crate::clients::{
     ClientId, Clients, Gone, HeldBack, Notices, Rotation, Site as _, TenantId, work_of,
 };
 use crate::config::AtStop;
-use crate::connections::{End, OwnSite, Transport};
+use crate::connections::{ClientsOf, End, OwnSite, Transport};
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
 
@@ -242,8 +242,8 @@ impl Transport for Hub {
         has_kept.then(|| now + RETRY)
     }
 
-    fn end_clients(&mut self, volume: VolumeId, how: End) {
-        self.send_all(|| ToThread::EndClients(volume, how));
+    fn end_clients(&mut self, of: &ClientsOf, how: End) {
+        self.send_all(|| ToThread::EndClients(of.clone(), how));
     }
 
     fn begin_shutdown(&mut self, at_stop: AtStop) {

@@ -24,13 +24,13 @@ use std::io;
 
 use paternoster::{Batch, PlugLimits, PlugRules};
 use paternoster_crossing::{Inbox, Wake};
-use paternoster_disk::{CommandOp, Extent, Outcome, VolumeId, Waker};
+use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::Thread;
 use crate::clients::{ClientId, Gone, HeldBack, Question, TenantId};
 use crate::config::AtStop;
-use crate::connections::End;
+use crate::connections::{ClientsOf, End};
 use crate::messages::NewConnection;
 
 /// How threads hold bios of a disk back.
@@ -85,7 +85,7 @@ pub(crate) enum ToThread {
     /// What the disk's elevator says of merging now.
     Rules(PlugRules),
     /// A volume is closed: its clients end.
-    EndClients(VolumeId, End),
+    EndClients(ClientsOf, End),
     /// The disk shuts down: no further command is taken in.
     Stop(AtStop),
     /// The disk is gone.

@@ -156,7 +156,7 @@ impl Disk {
             }
             ToThread::Extents(tag, answer) => clients.extents_found(tag, &answer),
             ToThread::Rules(rules) => way.rules = rules,
-            ToThread::EndClients(volume, how) => clients.end_clients(volume, how),
+            ToThread::EndClients(of, how) => clients.end_clients(&of, how),
             ToThread::Stop(at_stop) => {
                 clients.begin_shutdown(at_stop);
                 *stage = Stage::Stopping;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use paternoster_nbd::Command;
 use paternoster_server::ctl::{
-    Control as _, Data, RemovalQuestion, ServedGroup, VolumeAnswer, VolumeError, VolumeStage,
-    VolumesQuestion,
+    CatalogueError, Control as _, Data, ExportAnswer, ExportsQuestion, RemovalQuestion,
+    ServedGroup, VolumeAnswer, VolumeStage, VolumesQuestion,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ fn put(rig: &Rig, name: &str, body: &Value) -> bool {
     rig.control().put_volume(name, body, false).expect("it can be made").is_new
 }
 
-fn remove(rig: &Rig, name: &str, data: Data) -> Result<(), VolumeError> {
+fn remove(rig: &Rig, name: &str, data: Data) -> Result<(), CatalogueError> {
     let question = RemovalQuestion { drain: Some("0s".to_owned()), data, wait: None };
     rig.control().remove_volume(name, &question)
 }
@@ -93,7 +93,12 @@ fn what_was_answered_is_there_after_a_restart() {
     let grown = json!({"size": "4M", "weight": 250, "limits": {"wbps": null, "riops": 7}});
     let before = rig.control().patch_volume("b", &grown).expect("it may change");
     let group = rig.control().patch_group("/gold", &json!({"volumes": 1})).expect("it may");
+    let backup = json!({"volume": "b", "offset": 4096, "read_only": true, "weight": 9});
+    let backup = rig.control().put_export("backup", &backup, false).expect("it can be made").shown;
+    let brief = json!({"volume": "b", "read_only": true, "durable": false});
+    rig.control().put_export("brief", &brief, false).expect("it can be made");
     assert_eq!(files(rig.dir.path(), "state/volumes"), ["a.json", "aa.json", "b.json"]);
+    assert_eq!(files(rig.dir.path(), "state/exports"), ["backup.json"]);
     assert_eq!(files(rig.dir.path(), "state/groups"), ["%2Fgold.json"]);
 
     let rig = rig.restarted(POOL);
@@ -104,6 +109,12 @@ fn what_was_answered_is_there_after_a_restart() {
     assert_eq!(rig.control().served_group("/gold").expect("it is there"), group);
     assert_eq!([weight(&rig, "/b"), weight(&rig, "/gold")], [Some(250), Some(300)]);
     assert_eq!(rig.client("b").read(4096, 4096), [5; 4096][..]);
+    assert_eq!(rig.control().export("backup").expect("it is there"), backup);
+    assert_eq!(weight(&rig, "/backup"), Some(9));
+    assert_eq!(rig.client("backup").read(0, 4096), [5; 4096][..]);
+    assert!(refusal(rig.connect(), "brief").1.contains("brief"), "it went with the server");
+    let question = RemovalQuestion { drain: Some("0s".to_owned()), ..RemovalQuestion::default() };
+    rig.control().remove_export("backup", &question).expect("it is gone");
     assert!(refusal(rig.connect(), "c").1.contains('c'), "it went with the server");
     // Said again it is as it is, and no more than the quota comes into the group.
     assert!(!put(
@@ -114,7 +125,7 @@ fn what_was_answered_is_there_after_a_restart() {
     ));
     let over = json!({"pool": "fast", "size": "1M", "group": "/gold"});
     let over = rig.control().put_volume("d", &over, false).expect_err("it is full");
-    assert!(matches!(over, VolumeError::OverQuota { .. }), "{over}");
+    assert!(matches!(over, CatalogueError::OverQuota { .. }), "{over}");
 
     // Smaller and moved, without clients.
     let moved = json!({"size": "1M", "weight": null, "limits": null, "group": "/new/b"});
@@ -127,6 +138,8 @@ fn what_was_answered_is_there_after_a_restart() {
     assert_eq!((after.size, after.group.as_str()), (1 << 20, "/new/b"));
     assert_eq!(files(rig.dir.path(), "images"), ["aa.img", "b.img", "c.img"]);
     assert!(files(rig.dir.path(), "state/groups").is_empty());
+    assert!(files(rig.dir.path(), "state/exports").is_empty());
+    assert_eq!(weight(&rig, "/backup"), None);
     rig.end();
 }
 
@@ -238,7 +251,7 @@ fn volume_that_cannot_be_recorded_is_not_made_changed_or_removed() {
     ];
     for error in errors {
         let error = error.expect_err("it cannot be recorded");
-        assert!(matches!(error, VolumeError::NotRecorded { .. }), "{error}");
+        assert!(matches!(error, CatalogueError::NotRecorded { .. }), "{error}");
     }
     assert_eq!(files(rig.dir.path(), "images"), ["a.img"]);
     assert_eq!(control.volume("a").expect("it is there").size, 1 << 20);
@@ -269,6 +282,14 @@ fn what_requests_have_made_is_the_same_in_a_file() {
     }
     remove(&rig, "d", Data::Keep).expect("its image stays");
     put(&rig, "e", &json!({"pool": "fast", "source": {"path": "d.img"}, "durable": false}));
+    let backup = json!({"volume": "b", "offset": 4096, "size": 8192, "read_only": true,
+                        "limits": {"rbps": "1M"}});
+    control.put_export("backup", &backup, false).expect("it can be made");
+    let exports = |rig: &Rig| {
+        let all = rig.control().exports(&ExportsQuestion::default()).expect("the pool answers");
+        let told = |of: ExportAnswer| (of.name, of.volume, of.offset, of.size, of.group);
+        all.exports.into_iter().map(told).collect::<Vec<_>>()
+    };
     let shown = |rig: &Rig| {
         let all = rig.control().volumes(&VolumesQuestion::default()).expect("the pool answers");
         let told = |volume: VolumeAnswer| {
@@ -283,13 +304,14 @@ fn what_requests_have_made_is_the_same_in_a_file() {
         let told = |group: ServedGroup| (group.path, group.settings);
         groups.map(told).filter(|(path, _)| path != "/none").collect::<Vec<_>>()
     };
-    let (volumes, before) = (shown(&rig), groups(&rig));
+    let (volumes, parts, before) = (shown(&rig), exports(&rig), groups(&rig));
     let toml = control.export_config();
-    assert!(toml.starts_with("# group \"/none\" has no volumes\n[groups.\"/c\"]\n"), "{toml}");
+    assert!(toml.starts_with("# group \"/none\" has no volumes\n[groups.\"/backup\"]\n"), "{toml}");
     assert!(!toml.contains("memory") && !toml.contains("pool = \"\""), "{toml}");
     fs::remove_dir_all(rig.dir.path().join("state")).expect("it is removed");
     let rig = rig.restarted(&format!("{POOL}{toml}"));
     assert_eq!(shown(&rig), volumes, "{toml}");
+    assert_eq!(exports(&rig), parts, "{toml}");
     assert_eq!(groups(&rig), before, "{toml}");
     assert_eq!(rig.control().export_config(), "");
     rig.end();

@@ -4,6 +4,7 @@
 /// Connection threads: none; the owner of a disk serves its clients itself.
 const THREADS: usize = 1;
 
+mod beside;
 mod bounds;
 mod byte_ranges;
 mod durable;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use paternoster_nbd::{Command, NbdError};
 use paternoster_server::ControlHandle;
 use paternoster_server::ctl::{
-    Control as _, Data, RemovalQuestion, VolumeAnswer, VolumeError, VolumeStage, VolumesQuestion,
+    CatalogueError, Control as _, Data, RemovalQuestion, VolumeAnswer, VolumeStage, VolumesQuestion,
 };
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
@@ -49,7 +49,12 @@ fn pool() -> Rig {
     })
 }
 
-fn remove(control: &ControlHandle, name: &str, drain: &str, data: Data) -> Result<(), VolumeError> {
+fn remove(
+    control: &ControlHandle,
+    name: &str,
+    drain: &str,
+    data: Data,
+) -> Result<(), CatalogueError> {
     let drain = Some(drain.to_owned());
     control.remove_volume(name, &RemovalQuestion { drain, data, wait: None })
 }
@@ -58,14 +63,14 @@ impl Rig {
     fn make(&self, name: &str, body: &Value) -> VolumeAnswer {
         let put = self.control().put_volume(name, body, false).expect("it can be made");
         assert!(put.is_new);
-        put.volume
+        put.shown
     }
 
-    fn refused(&self, name: &str, body: &Value) -> VolumeError {
+    fn refused(&self, name: &str, body: &Value) -> CatalogueError {
         self.control().put_volume(name, body, false).expect_err("it cannot be made")
     }
 
-    fn remove(&self, name: &str, drain: &str, data: Data) -> Result<(), VolumeError> {
+    fn remove(&self, name: &str, drain: &str, data: Data) -> Result<(), CatalogueError> {
         remove(&self.control(), name, drain, data)
     }
 
@@ -123,16 +128,16 @@ fn volume_is_made_used_grown_and_removed() {
     assert!(rig.refusal("vm7").contains("vm7"));
     assert_eq!(
         rig.control().volume("vm7").expect_err("it is gone"),
-        VolumeError::NoSuchVolume("vm7".to_owned())
+        CatalogueError::NoSuchVolume("vm7".to_owned())
     );
     // What is there is not made anew, and can be taken as it is.
     let body = json!({"pool": "fast", "size": "8M"});
-    assert!(matches!(rig.refused("vm7", &body), VolumeError::ImageExists { .. }));
+    assert!(matches!(rig.refused("vm7", &body), CatalogueError::ImageExists { .. }));
     let taken = rig.make("vm7", &json!({"pool": "fast", "source": {"path": "vm7.img"}}));
     assert_eq!(taken.size, 16 << 20);
     assert_eq!(rig.client("vm7").read((8 << 20) - 4096, 4096), [7; 4096][..]);
     let not_made = rig.remove("vm7", "0s", Data::Delete).expect_err("it was there before");
-    assert_eq!(not_made, VolumeError::NotMadeHere(rig.image("vm7.img")));
+    assert_eq!(not_made, CatalogueError::NotMadeHere(rig.image("vm7.img")));
     rig.end();
 }
 
@@ -210,13 +215,13 @@ fn equal_requests_at_once_make_one_volume() {
     });
     assert_eq!(made.iter().filter(|is_new| **is_new).count(), 1, "{made:?}");
     let again = rig.control().put_volume("vm7", &body, true).expect_err("it is there");
-    assert_eq!(again, VolumeError::NotNew("vm7".to_owned()));
+    assert_eq!(again, CatalogueError::NotNew { what: "volume", name: "vm7".to_owned() });
     let other = json!({"pool": "slow", "size": "4M", "weight": 7});
     let error = rig.refused("vm7", &other).to_string();
     assert!(error.starts_with("volume \"vm7\" is there, and was made as {"), "{error}");
     // Without its size it is as it is; a weight that is left out is the usual one.
     let put = rig.control().put_volume("vm7", &json!({"pool": "fast"}), false).expect("the same");
-    assert_eq!((put.is_new, put.volume.size, put.volume.weight), (false, 4 << 20, Some(100)));
+    assert_eq!((put.is_new, put.shown.size, put.shown.weight), (false, 4 << 20, Some(100)));
     assert_eq!(rig.weights()["/vm7"], 100);
     rig.end();
 }
@@ -270,7 +275,7 @@ fn template_is_copied_or_shares_blocks_and_both_go_their_own_ways() {
     match rig.control().put_volume("vm7", &body, false) {
         // A file system that can share blocks.
         Ok(_) => rig.remove("vm7", "0s", Data::Delete).expect("it is gone"),
-        Err(error) => assert!(matches!(error, VolumeError::NoReflink { .. }), "{error}"),
+        Err(error) => assert!(matches!(error, CatalogueError::NoReflink { .. }), "{error}"),
     }
     assert!(!rig.image("vm7.img").exists(), "nothing is left behind");
     let mut body = body;
@@ -302,7 +307,7 @@ fn volume_becomes_smaller_or_read_only_without_clients_and_opens_again() {
     let error = rig.control().patch_volume("vm7", &patch).expect_err("it has a client");
     assert!(error.to_string().contains("read_only, a smaller size"), "{error}");
     let error = rig.control().reopen_volume("vm7").expect_err("it has a client");
-    assert!(matches!(error, VolumeError::InUse { clients: 1, .. }), "{error}");
+    assert!(matches!(error, CatalogueError::InUse { clients: 1, .. }), "{error}");
     client.ask(Command::Disconnect);
     rig.until_empty();
     let changed = rig.control().patch_volume("vm7", &patch).expect("nobody uses it");
@@ -334,7 +339,7 @@ fn volume_becomes_smaller_or_read_only_without_clients_and_opens_again() {
     // Somebody has taken its image away; it can be brought back.
     fs::rename(rig.image("vm7.img"), rig.image("away.img")).expect("it is moved");
     let error = rig.control().reopen_volume("vm7").expect_err("there is no image");
-    assert!(matches!(error, VolumeError::Image { .. }), "{error}");
+    assert!(matches!(error, CatalogueError::Image { .. }), "{error}");
     let missing = rig.control().volume("vm7").expect("it is known");
     assert_eq!(missing.state, VolumeStage::Missing);
     assert!(missing.why.expect("a reason").contains("No such file"));
@@ -415,7 +420,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing_behind() {
     let full = rig.refused("n5", &size("1M")).to_string();
     assert_eq!(full, "pool \"fast\" has 5 volumes, which is all that it may have");
     let declared = rig.remove("declared", "0s", Data::Keep).expect_err("it is the file's");
-    assert!(matches!(declared, VolumeError::DeclaredInFile { .. }));
+    assert!(matches!(declared, CatalogueError::DeclaredInFile { .. }));
     rig.end();
 }
 
@@ -459,10 +464,10 @@ fn limits_of_a_group_are_refused_where_they_would_have_no_effect() {
     control.put_group("/silver", &limited).expect("it is on no disk yet");
     let of_slow = |group: &str| json!({"pool": "slow", "size": "1M", "group": group});
     let below = rig.refused("a", &of_slow("/silver/vms"));
-    assert!(matches!(below, VolumeError::NoLimits { .. }), "{below}");
+    assert!(matches!(below, CatalogueError::NoLimits { .. }), "{below}");
     rig.make("a", &of_slow("/tin"));
     let moved = control.patch_volume("a", &json!({"group": "/silver"})).expect_err("cfq");
-    assert!(matches!(moved, VolumeError::NoLimits { .. }), "{moved}");
+    assert!(matches!(moved, CatalogueError::NoLimits { .. }), "{moved}");
     for result in [
         control.patch_group("/tin", &limited).map(drop),
         control.put_group("/tin", &limited).map(drop),
@@ -474,7 +479,7 @@ fn limits_of_a_group_are_refused_where_they_would_have_no_effect() {
     assert_eq!(tin.settings["limits"], json!({}));
     // What was refused has not made the group stay.
     rig.remove("a", "0s", Data::Delete).expect("it is gone");
-    assert!(matches!(control.served_group("/tin"), Err(VolumeError::NoSuchGroup { .. })));
+    assert!(matches!(control.served_group("/tin"), Err(CatalogueError::NoSuchGroup { .. })));
     rig.end();
 }
 
@@ -484,7 +489,7 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     let control = rig.control();
     let body = json!({"weight": 300, "capacity": "4M", "volumes": 2, "limits": {"riops": 9000}});
     let made = control.put_group("/silver", &body).expect("it can be made");
-    assert!(made.is_new && !made.group.of_file);
+    assert!(made.is_new && !made.shown.of_file);
     assert!(!control.put_group("/silver", &body).expect("it is there").is_new);
     assert_eq!(rig.weights(), [("/gold".to_owned(), 500)].into(), "it has no export");
     let volume = |size: &str| json!({"pool": "fast", "size": size, "group": "/silver/vms"});
@@ -495,12 +500,12 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
                     were asked for";
     assert_eq!(error, expected);
     rig.make("b", &volume("1M"));
-    assert!(matches!(rig.refused("c", &volume("1M")), VolumeError::OverQuota { .. }));
+    assert!(matches!(rig.refused("c", &volume("1M")), CatalogueError::OverQuota { .. }));
     let grown = control.patch_volume("b", &json!({"size": "2M"})).expect_err("the quota");
-    assert!(matches!(grown, VolumeError::OverQuota { .. }), "{grown}");
+    assert!(matches!(grown, CatalogueError::OverQuota { .. }), "{grown}");
     rig.make("alone", &json!({"pool": "fast", "size": "2M"}));
     let into = control.patch_volume("alone", &json!({"group": "/silver"})).expect_err("the quota");
-    assert!(matches!(into, VolumeError::OverQuota { .. }), "{into}");
+    assert!(matches!(into, CatalogueError::OverQuota { .. }), "{into}");
     rig.remove("alone", "0s", Data::Delete).expect("it is gone");
     let memory = control.patch_group("/silver", &json!({"memory": "32M"})).expect_err("in use");
     assert!(memory.to_string().contains("memory and connections of a group that has"), "{memory}");
@@ -511,7 +516,7 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     assert_eq!(rig.weights()["/silver"], 700);
     control.patch_volume("b", &json!({"size": "2M"})).expect("there is no quota");
     let full = control.remove_group("/silver").expect_err("it has exports");
-    assert!(matches!(full, VolumeError::NotEmpty { exports: 2, .. }), "{full}");
+    assert!(matches!(full, CatalogueError::NotEmpty { exports: 2, .. }), "{full}");
     for name in ["a", "b"] {
         rig.remove(name, "0s", Data::Delete).expect("it is gone");
     }
@@ -519,10 +524,10 @@ fn group_is_made_bounds_its_volumes_and_goes_when_it_is_empty() {
     let kept = control.served_group("/silver").expect("it stays without exports");
     assert_eq!((kept.exports, &kept.settings["weight"]), (0, &json!(700)));
     control.remove_group("/silver").expect("it is empty");
-    assert!(matches!(control.served_group("/silver"), Err(VolumeError::NoSuchGroup { .. })));
+    assert!(matches!(control.served_group("/silver"), Err(CatalogueError::NoSuchGroup { .. })));
     // The file's is the file's, and may be tuned.
     let declared = control.put_group("/gold", &json!({})).expect_err("it is declared");
-    assert!(matches!(declared, VolumeError::DeclaredInFile { what: "group", .. }));
+    assert!(matches!(declared, CatalogueError::DeclaredInFile { what: "group", .. }));
     control.patch_group("/gold", &json!({"weight": 50})).expect("it may change");
     assert_eq!(rig.weights()["/gold"], 50);
     for (path, body) in [("gold", json!({})), ("/", json!({})), ("/s", json!({"weight": 0}))] {

@@ -4,6 +4,8 @@
 /// Connection threads.
 const THREADS: usize = 2;
 
+#[path = "../served/beside.rs"]
+mod beside;
 #[path = "../served/bounds.rs"]
 mod bounds;
 #[path = "../served/byte_ranges.rs"]

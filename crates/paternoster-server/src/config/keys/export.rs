@@ -11,8 +11,8 @@ use crate::config::draft::check_text;
 use crate::config::error::Problem;
 
 /// A part of a disk or volume, and a volume with the export that is all of it.
-pub(in crate::config) const EXPORT: &str = "export";
-pub(in crate::config) const VOLUME: &str = "volume";
+pub(crate) const EXPORT: &str = "export";
+pub(crate) const VOLUME: &str = "volume";
 
 /// A path that is relative to the pool's.
 const IN_POOL: Text<PathBuf> = Text { kind: "path", read: |text, _| Ok(text.into()), ..PATH };

@@ -1,10 +1,11 @@
-//! What a request says of a volume: the body of a `PUT`, and of a `PATCH` what it makes of one.
+//! What a request says of a volume or an export: the body of a `PUT`, and of a `PATCH` what it
+//! makes of one.
 //!
 //! ```text
 //!   {"pool": "fast", "size": "10G", "weight": 200}
 //!      │ as in [volumes.NAME]   │ as only a request says it
 //!      ▼                        ▼
-//!   ExportKeys               NewVolumeKeys          by the same tables, with the same errors
+//!   ExportKeys               RequestKeys             by the same tables, with the same errors
 //! ```
 
 use std::path::PathBuf;
@@ -13,37 +14,52 @@ use paternoster::Weight;
 use serde_json::{Map, Value, json};
 
 use super::error::{Place, Problem};
+use super::export::ExportConfig;
 use super::group::check_group_path;
 use super::keys::written::Written;
 use super::keys::{
-    At, ExportKeys, GroupKeys, Key, Keys as _, NewVolumeKeys, Object, Source, VOLUME, known,
-    unknown_key,
+    At, ExportKeys, GroupKeys, Key, Keys as _, Object, RequestKeys, Source, VOLUME, unknown_key,
 };
 use super::mistakes::Mistakes;
 use super::pool::check_volume_name;
 use super::reference::object;
 
-/// A volume that is asked for.
+/// A volume that is asked for, or an export of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WantedVolume {
+pub(crate) struct Wanted {
+    /// `volume` or `export`.
+    kind: &'static str,
     pub(crate) name: String,
-    /// What a file says of a volume too; the path is its source's.
+    /// What a file says of it too; the path of a volume is its source's.
     pub(crate) keys: ExportKeys,
     /// What a request alone says.
-    pub(crate) more: NewVolumeKeys,
+    pub(crate) more: RequestKeys,
 }
 
-/// The keys that a request has of those of a file: its source says what path does.
-fn of_file() -> impl Iterator<Item = &'static Key<ExportKeys>> {
-    ExportKeys::KEYS.iter().filter(|key| key.is_of(VOLUME) && key.name != "path")
+/// The keys that a request has of those of a file: the source of a volume says what path does, and
+/// an export is a volume's.
+fn of_file(kind: &str) -> impl Iterator<Item = &'static Key<ExportKeys>> {
+    let is_of =
+        move |key: &&Key<ExportKeys>| key.is_of(kind) && !["path", "disk"].contains(&key.name);
+    ExportKeys::KEYS.iter().filter(is_of)
 }
 
-/// Returns the JSON Schemas of a volume that is asked for, and of a merge patch of one.
-pub(crate) fn schemas() -> [Value; 2] {
-    let of_file = of_file().map(Key::info);
-    let keys: Vec<_> = of_file.chain(NewVolumeKeys::KEYS.iter().map(Key::info)).collect();
+/// The keys that a request alone has.
+fn of_request(kind: &str) -> impl Iterator<Item = &'static Key<RequestKeys>> {
+    RequestKeys::KEYS.iter().filter(move |key| key.is_of(kind))
+}
+
+/// The key that has to be there.
+fn required(kind: &str) -> &'static str {
+    if kind == VOLUME { "pool" } else { "volume" }
+}
+
+/// Returns the JSON Schemas of what is asked for, and of a merge patch of one.
+pub(crate) fn schemas(kind: &str) -> [Value; 2] {
+    let keys: Vec<_> =
+        of_file(kind).map(Key::info).chain(of_request(kind).map(Key::info)).collect();
     let mut new = object(&keys);
-    new["required"] = json!(["pool"]);
+    new["required"] = json!([required(kind)]);
     let patch = patch_of(&new);
     [new, patch]
 }
@@ -68,62 +84,75 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     check_volume_name(&name).map_err(|mistake| mistake.problem.to_string())
 }
 
-impl WantedVolume {
+impl Wanted {
     /// Reads a body, or returns all that is wrong with it.
-    pub(crate) fn read(name: &str, body: &Value) -> Result<Self, String> {
+    pub(crate) fn read(kind: &'static str, name: &str, body: &Value) -> Result<Self, String> {
         let mut mistakes = Mistakes::default();
         let at = || At { value: name.to_owned(), place: Place::Body };
         let mut keys = Object::<ExportKeys>::new(at());
-        let mut more = Object::<NewVolumeKeys>::new(at());
+        let mut more = Object::<RequestKeys>::new(at());
         let Value::Object(body) = body else {
-            return Err(format!("{body}: an object with pool and size is allowed"));
+            let required = required(kind);
+            return Err(format!("{body}: an object with {required} and size is allowed"));
         };
         for (key, value) in body {
             let written = Written::json(value);
-            let set = if of_file().any(|known| known.name == key) {
-                keys.set(key, &written, &mut mistakes)
-            } else {
-                more.set(key, &written, &mut mistakes)
+            let set = match () {
+                () if of_file(kind).any(|known| known.name == key) => {
+                    keys.set(key, &written, &mut mistakes)
+                }
+                () if of_request(kind).any(|known| known.name == key) => {
+                    more.set(key, &written, &mut mistakes)
+                }
+                () => None,
             };
             if set.is_none() {
-                let all = of_file().map(|key| key.name).chain(known::<NewVolumeKeys>());
+                let of_request = of_request(kind).map(|key| key.name);
+                let all = of_file(kind).map(|key| key.name).chain(of_request);
                 mistakes.add(&Place::Body, unknown_key(key, all));
             }
         }
-        if keys.states.pool.is_missing() {
-            mistakes.add(&Place::Body, Problem::Missing { key: "pool" });
+        if keys.state(required(kind)).is_missing() {
+            mistakes.add(&Place::Body, Problem::Missing { key: required(kind) });
         }
         if let Some(group) = &keys.keys.group {
             let path = At { value: group.clone(), place: Place::Body };
             mistakes.note(check_group_path(&path));
             for (key, state) in [("weight", &keys.states.weight), ("limits", &more.states.limits)] {
-                let (volume, group) = (name.to_owned(), group.clone());
-                mistakes.note(state.refuse(Problem::BesideGroup { key, volume, group }));
+                let (name, group) = (name.to_owned(), group.clone());
+                mistakes.note(state.refuse(Problem::BesideGroup { key, kind, name, group }));
             }
         }
         mistakes.problems()?;
-        Ok(Self { name: name.to_owned(), keys: keys.keys, more: more.keys })
+        Ok(Self { kind, name: name.to_owned(), keys: keys.keys, more: more.keys })
     }
 
     /// One that the file declares, with the keys that hold of it.
-    pub(crate) fn of_file(name: &str, keys: &ExportKeys) -> Self {
-        Self { name: name.to_owned(), keys: keys.clone(), more: NewVolumeKeys::default() }
+    pub(crate) fn of_file(export: &ExportConfig) -> Self {
+        let ExportConfig { name, keys, .. } = export;
+        let (kind, more) = (export.what(), RequestKeys::default());
+        Self { kind, name: name.clone(), keys: keys.clone(), more }
     }
 
     /// The same with a merge patch (RFC 7396) applied, or all that is wrong then.
     pub(crate) fn patched(&self, patch: &Value) -> Result<Self, String> {
-        Self::read(&self.name, &merged(self.body(), patch)?)
+        Self::read(self.kind, &self.name, &merged(self.body(), patch)?)
     }
 
     /// What it would be read from.
     pub(crate) fn body(&self) -> Map<String, Value> {
-        let of_file = of_file().map(|key| (key.name, (key.show)(&self.keys)));
-        let more = NewVolumeKeys::KEYS.iter().map(|key| (key.name, (key.show)(&self.more)));
+        let of_file = of_file(self.kind).map(|key| (key.name, (key.show)(&self.keys)));
+        let more = of_request(self.kind).map(|key| (key.name, (key.show)(&self.more)));
         let limits_nothing = |(name, value): &(&str, Value)| {
             *name == "limits" && value == &Value::Object(Map::new())
         };
         let shown = of_file.chain(more).filter(|one| !one.1.is_null() && !limits_nothing(one));
         shown.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// What it is, as messages say it.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
     }
 
     /// The path of its group.
@@ -140,7 +169,7 @@ impl WantedVolume {
     /// Whether both begin with the same bytes, in the same pool.
     pub(crate) fn is_made_as(&self, other: &Self) -> bool {
         let made = |volume: &Self| {
-            let NewVolumeKeys { source, copy, durable, .. } = volume.more.clone();
+            let RequestKeys { source, copy, durable, .. } = volume.more.clone();
             let source = (source, copy);
             (volume.keys.pool.clone(), source, durable)
         };
@@ -196,9 +225,10 @@ fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::EXPORT;
 
-    fn read(body: &Value) -> WantedVolume {
-        WantedVolume::read("vm7", body).expect("it is right")
+    fn read(body: &Value) -> Wanted {
+        Wanted::read(VOLUME, "vm7", body).expect("it is right")
     }
 
     #[test]
@@ -216,7 +246,7 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_told_at_once() {
-        let wrong = |body: Value| WantedVolume::read("vm7", &body).expect_err("it is wrong");
+        let wrong = |body: Value| Wanted::read(VOLUME, "vm7", &body).expect_err("it is wrong");
         let body = json!({"size": 7, "weigth": 1, "group": "gold", "weight": 5, "source": {}});
         let said = wrong(body);
         for part in [
@@ -233,6 +263,25 @@ mod tests {
         assert!(said.contains("riops = 0") && said.contains("an object of riops, wiops"), "{said}");
         assert!(wrong(json!([])).starts_with("[]: an object"));
         assert!(wrong(json!({"pool": "fast", "path": "x.img"})).contains("unknown key `path`"));
+    }
+
+    #[test]
+    fn export_is_read_by_its_own_keys() {
+        let read = |body: &Value| Wanted::read(EXPORT, "backup", body);
+        let body = json!({"volume": "vm7", "offset": 4096, "size": "1M", "read_only": true});
+        let export = read(&body).expect("it is right");
+        assert_eq!((export.keys.offset, export.keys.size), (4096, Some(1 << 20)));
+        assert_eq!(read(&Value::Object(export.body())), Ok(export));
+        for (body, said) in [
+            (json!({"size": 7}), "missing key `volume`"),
+            (json!({"volume": "vm7", "pool": "fast"}), "unknown key `pool`; there are: `volume`"),
+            (json!({"volume": "vm7", "source": {"new": "sparse"}}), "unknown key `source`"),
+            (json!({"disk": "d"}), "unknown key `disk`"),
+            (json!({"volume": "vm7", "group": "/g", "limits": {}}), "export \"backup\" has limits"),
+        ] {
+            let refused = read(&body).expect_err(said);
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The keys of a volume that is made by request, beside those that a file has for one too.
+//! The keys of a volume or an export that is made by request, beside those that a file has for one
+//! too.
 
 use std::path::PathBuf;
 
@@ -16,23 +17,23 @@ pub(crate) const MULTIPLE: u64 = 4096;
 const SIZE: Size = Size::within(LEAST..=1 << 52);
 
 keys! {
-    /// What is said of a volume that is made by request.
-    pub struct NewVolumeKeys, states NewVolumeStates {
-        size: Option<u64> = None, SIZE, live, default "that of its source",
+    /// What only a request says.
+    pub struct RequestKeys, states RequestStates {
+        size: Option<u64> = None, SIZE, live, of "volume", default "that of its source",
             range "whole blocks of 4096 bytes, 1 MiB or more";
             "Its size. It can grow while clients are connected; new sessions see that.";
-        source: Source = Source::New { allocated: false }, Sources, restart,
+        source: Source = Source::New { allocated: false }, Sources, restart, of "volume",
             default "`{\"new\": \"sparse\"}`";
             "Where its bytes come from: a new image that is sparse or allocated, a copy of a \
              template, which is a read-only volume of the pool or an image below its path that \
              nobody has open, or an image below its path that is there already.";
-        copy: bool = false, Flag, restart;
+        copy: bool = false, Flag, restart, of "volume";
             "Whether a template is copied where its file system cannot share blocks.";
         durable: Option<bool> = None, Flag, restart, default "whether there is a `state_dir`";
             "Whether it is there again after a restart, recorded in the \
              [`state_dir`](#the-file).";
         limits: GroupLimits = GroupLimits::NONE, Limits, live, default "none";
-            "Caps, reservations and latency target of the volume's own group.";
+            "Caps, reservations and latency target of its own group.";
     }
 }
 

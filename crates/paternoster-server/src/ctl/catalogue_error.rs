@@ -1,0 +1,156 @@
+//! What is wrong with a change of volumes, exports and groups.
+
+use std::path::PathBuf;
+
+use axum::http::StatusCode;
+use thiserror::Error;
+
+use super::answer::Status;
+
+/// Why what is served stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what its fields are")]
+pub enum CatalogueError {
+    #[error("{0}")]
+    Name(String),
+    #[error("{0}")]
+    Value(String),
+    #[error("there is no pool {pool:?}; there are: {known}")]
+    NoSuchPool { pool: String, known: String },
+    #[error("there is no volume {0:?}")]
+    NoSuchVolume(String),
+    #[error("there is no export {0:?} beside those of volumes")]
+    NoSuchExport(String),
+    #[error("there is no group {group:?}; there are: {known}")]
+    NoSuchGroup { group: String, known: String },
+    #[error("group {group:?} has {exports} exports, or groups below it: remove these first")]
+    NotEmpty { group: String, exports: usize },
+    #[error(
+        "group {group:?} has {volumes} volumes and {left} bytes left of its quota; {asked} were \
+         asked for"
+    )]
+    OverQuota { group: String, volumes: usize, left: u64, asked: u64 },
+    #[error("{what} {name:?} is declared in the server's file: change it there, and reload")]
+    DeclaredInFile { what: &'static str, name: String },
+    #[error("{what} {name:?} is there, {how}")]
+    Exists { what: &'static str, name: String, how: String },
+    #[error("{what} {name:?} is there, and was to be new")]
+    NotNew { what: &'static str, name: String },
+    #[error("volume {0:?} is not served now")]
+    NotServed(String),
+    #[error("volume {volume:?} has exports beside its own: {exports}; remove these first")]
+    HasExports { volume: String, exports: String },
+    #[error("size {size}: {allowed}")]
+    Size { size: u64, allowed: String },
+    #[error("volume {name:?} has {clients} clients; {what} changes without clients alone")]
+    InUse { name: String, clients: u32, what: String },
+    #[error("{0:?} is being changed by somebody else: ask again")]
+    Busy(String),
+    #[error("pool {pool:?} has {left} bytes left of {capacity}; {asked} were asked for")]
+    OverCapacity { pool: String, left: u64, capacity: u64, asked: u64 },
+    #[error("pool {pool:?} has {volumes} volumes, which is all that it may have")]
+    TooMany { pool: String, volumes: u32 },
+    #[error("{0}")]
+    NoDescriptor(String),
+    #[error(
+        "the file system of pool {pool:?} has {free} bytes free of {all}, and keep_free is \
+         {keep_free}%"
+    )]
+    NoSpace { pool: String, free: u64, all: u64, keep_free: u8 },
+    #[error(
+        "the file system of pool {pool:?} cannot share blocks ({why}): \"copy\": true has the \
+         template copied"
+    )]
+    NoReflink { pool: String, why: String },
+    #[error("there is no state_dir: \"durable\": false makes a volume that goes with the server")]
+    NoStateDir,
+    #[error(
+        "the record of {what} {name:?} cannot be written: {why}; after a restart it is as it was"
+    )]
+    NotRecorded { what: &'static str, name: String, why: String },
+    #[error("pool {pool:?} has no path, so no image is made or found there")]
+    NoDirectory { pool: String },
+    #[error("image {path:?}: {why}")]
+    Image { path: PathBuf, why: String },
+    #[error("image {path:?} is there already: \"source\": {{\"path\": …}} takes it as it is")]
+    ImageExists { path: PathBuf },
+    #[error("image {0:?} was there before the volume, and is not deleted: data=keep is allowed")]
+    NotMadeHere(PathBuf),
+    #[error("pool {pool:?} has the scheduler {scheduler}, which has no limits; wfq has them")]
+    NoLimits { pool: String, scheduler: String },
+    #[error(
+        "the last sync of volume {name:?} failed: {why}; it is not served, and its image stays"
+    )]
+    NotDurable { name: String, why: String },
+    #[error("pool {0:?} does not answer, or the server is being stopped")]
+    Unanswered(String),
+}
+
+impl Status for CatalogueError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NoSuchPool { .. }
+            | Self::NoSuchVolume(_)
+            | Self::NoSuchExport(_)
+            | Self::NoSuchGroup { .. } => StatusCode::NOT_FOUND,
+            Self::Name(_)
+            | Self::Value(_)
+            | Self::Size { .. }
+            | Self::NoReflink { .. }
+            | Self::NoStateDir
+            | Self::NoDirectory { .. }
+            | Self::NoLimits { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::DeclaredInFile { .. }
+            | Self::Exists { .. }
+            | Self::InUse { .. }
+            | Self::NotServed(_)
+            | Self::HasExports { .. }
+            | Self::Busy(_)
+            | Self::Image { .. }
+            | Self::ImageExists { .. }
+            | Self::NotEmpty { .. }
+            | Self::NotMadeHere(_) => StatusCode::CONFLICT,
+            Self::OverCapacity { .. }
+            | Self::OverQuota { .. }
+            | Self::TooMany { .. }
+            | Self::NoDescriptor(_)
+            | Self::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            Self::NotNew { .. } => StatusCode::PRECONDITION_FAILED,
+            Self::NotDurable { .. } | Self::NotRecorded { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unanswered(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn problem(&self) -> &'static str {
+        match self {
+            Self::Name(_) => "bad-name",
+            Self::Value(_) => "bad-value",
+            Self::NoSuchPool { .. } => "no-such-pool",
+            Self::NoSuchVolume(_) => "no-such-volume",
+            Self::NoSuchExport(_) => "no-such-export",
+            Self::DeclaredInFile { .. } => "declared-in-file",
+            Self::Exists { .. } | Self::NotNew { .. } => "exists",
+            Self::Size { .. } => "bad-size",
+            Self::InUse { .. } => "in-use",
+            Self::Busy(_) => "busy",
+            Self::NoSuchGroup { .. } => "no-such-group",
+            Self::NotEmpty { .. } | Self::HasExports { .. } => "not-empty",
+            Self::NotServed(_) => "not-served",
+            Self::OverQuota { .. } => "over-quota",
+            Self::OverCapacity { .. } | Self::TooMany { .. } | Self::NoDescriptor(_) => {
+                "over-capacity"
+            }
+            Self::NoSpace { .. } => "no-space",
+            Self::NoReflink { .. } => "no-reflink",
+            Self::NoStateDir => "no-state-dir",
+            Self::NoDirectory { .. } => "no-directory",
+            Self::Image { .. } | Self::ImageExists { .. } => "bad-image",
+            Self::NotMadeHere(_) => "not-made-here",
+            Self::NoLimits { .. } => "no-limits",
+            Self::NotDurable { .. } => "not-durable",
+            Self::NotRecorded { .. } => "not-recorded",
+            Self::Unanswered(_) => "unanswered",
+        }
+    }
+}
