@@ -47,6 +47,11 @@ impl<'a> Reload<'a> {
             let twice = declared_too(export.what(), made, &export.name);
             return Err(ReloadError::Unusable(twice));
         }
+        let made = |path: &str| catalogue.groups(|groups| groups.is_made(path));
+        if let Some(group) = file.groups.iter().find(|group| made(&group.path)) {
+            let twice = declared_too("group", "group", &group.path);
+            return Err(ReloadError::Unusable(twice));
+        }
         let disks = catalogue.disks.iter().enumerate().filter_map(|(index, disk)| {
             let groups = catalogue.groups(|groups| groups.on(index).map(str::to_owned).collect());
             Some((disk, disk_in(&file, disk, groups)?))

@@ -277,10 +277,11 @@ enum Question {
         json: bool,
     },
 
-    /// Print the volumes and groups that requests have made, as a file declares them
+    /// Print the volumes, exports and groups that requests have made, as a file declares them
     ///
-    /// To have the file declare one, remove it here, with its image kept, and write these lines
-    /// into the file: a name is the file's or requests', and never both.
+    /// To have the file declare them, save these lines, remove exports, volumes (with images kept)
+    /// and groups here, add the lines to the file, and restart: a name is the file's or requests',
+    /// and never both.
     ExportConfig,
 
     /// Read the server's file again, and apply what may change while it serves

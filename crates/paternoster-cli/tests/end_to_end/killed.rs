@@ -23,8 +23,8 @@ path = "images"
 "#;
 
 /// The system calls that change a directory, a record or an image, or make it durable.
-const CALLS: [&str; 7] =
-    ["openat2", "ftruncate", "fsync", "fdatasync", "renameat", "renameat2", "unlink"];
+const CALLS: [&str; 8] =
+    ["openat2", "ftruncate", "fsync", "fdatasync", "renameat", "renameat2", "unlink", "mkdir"];
 
 const MIB: u64 = 1 << 20;
 
@@ -160,6 +160,9 @@ fn killed_while_it_makes_a_volume() {
     let before = |served: &Served, _| {
         if volume(served).is_some() {
             ctl(served, &["volume", "remove", "vm", "--delete-data"]).expect("it is removed");
+            // As in a directory in which nothing has been recorded yet.
+            fs::remove_dir(served.path("state/volumes")).expect("it is empty");
+            fs::remove_file(served.path("state/format")).expect("it is there");
         }
     };
     let after = |served: &Served, _, is_answered: bool| {
@@ -169,7 +172,7 @@ fn killed_while_it_makes_a_volume() {
         let is_image = served.path("images/vm.img").exists();
         assert_eq!(is_image, there.is_some(), "an image is a volume's");
     };
-    kill_at_each_step(10, args, before, after);
+    kill_at_each_step(15, args, before, after);
 }
 
 #[test]
@@ -225,7 +228,9 @@ fn each_step_is_durable_before_the_next() {
         log.lines().filter_map(step).collect::<Vec<_>>()
     };
     let format = steps("volume create first --pool fast --size 1M");
-    assert_eq!(format[5..8], ["fdatasync state/.new-", "renameat state/format", "fsync state"]);
+    let laid_out = ["fdatasync state/.new-", "renameat state/format", "fsync state"];
+    assert_eq!(format[5..8], laid_out);
+    assert_eq!(format[8..10], ["mkdir state/volumes", "fsync state"]);
     let record = ["fdatasync state/volumes/.new-", "renameat state/volumes/vm.json"];
     let recorded = ["fsync state/volumes"];
     let create =

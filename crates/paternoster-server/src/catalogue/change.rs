@@ -38,8 +38,13 @@ impl Catalogue {
     /// Opens a volume again, so that a failed sync is forgotten.
     pub(crate) fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
-        let wanted = self.state().made(name)?.of.clone();
-        self.remount(self.pool_of(&wanted)?, &wanted, "it is reopened: that")?;
+        let (wanted, own_group) = {
+            let mut state = self.state();
+            let volume = state.made(name)?;
+            (volume.of.clone(), volume.has_own_group)
+        };
+        self.remount(self.pool_of(&wanted)?, &wanted, own_group, "it is reopened: that")?;
+        self.serve_exports_of(name);
         self.volume(name)
     }
 
@@ -52,7 +57,8 @@ impl Catalogue {
             (volume.of.clone(), volume.size, volume.has_own_group)
         };
         if wanted == before {
-            return Ok(());
+            // It may have been changed by a request whose record could not be written.
+            return self.record(&name);
         }
         let new_size = wanted.more.size.unwrap_or(size);
         let sets_group = wanted.group_keys() != before.group_keys();
@@ -86,7 +92,7 @@ impl Catalogue {
             self.grow(pool, &wanted, new_size)?;
         }
         if !away.is_empty() {
-            self.remount(pool, &wanted, &away.join(", "))?;
+            self.remount(pool, &wanted, has_own_group, &away.join(", "))?;
         }
         if sets_group && wanted.keys.group.is_none() {
             self.set_own_group(&wanted)?;
@@ -95,11 +101,15 @@ impl Catalogue {
             let description = wanted.keys.description.clone();
             self.exports.change(&name, |entry| entry.info.description = description);
         }
-        let mut state = self.state();
-        let volume = state.made(&name)?;
-        (volume.of, volume.has_own_group) = (wanted, has_own_group);
-        drop(state);
-        self.record(&name)
+        let brought_before = {
+            let mut state = self.state();
+            let volume = state.made(&name)?;
+            let had = std::mem::replace(&mut volume.has_own_group, has_own_group);
+            volume.of = wanted;
+            had
+        };
+        self.record(&name)?;
+        if moves && brought_before { self.keep_brought(&before) } else { Ok(()) }
     }
 
     /// Sets what is wanted of the group that has come with it.
@@ -108,16 +118,22 @@ impl Catalogue {
         let known = self.groups(|groups| groups.keys(&group).cloned());
         let (weight, limits, leaf_weight) = (own.weight, own.limits, None);
         let keys = GroupKeys { weight, leaf_weight, limits, ..known.unwrap_or_default() };
-        self.set_group_keys(&group, &keys)
+        self.set_group_keys(&group, &keys)?;
+        // A request may have made it stay since.
+        if self.groups(|groups| groups.is_made(&group)) {
+            self.record_group(&group, &keys)?;
+        }
+        Ok(())
     }
 
     /// Has an image and its volume have more bytes: new sessions see them.
     fn grow(&self, pool: &Pool, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
         let name = &wanted.name;
-        let (path, before, mut grown) = {
+        let (path, before, mut grown, own_group) = {
             let mut state = self.state();
             let volume = state.made(name)?;
             let (path, before, of) = (volume.path.clone(), volume.size, volume.of.clone());
+            let own_group = volume.has_own_group;
             if volume.served().is_none() {
                 return Err(not_served(path));
             }
@@ -125,7 +141,7 @@ impl Catalogue {
             state.check_quotas(&wanted.group(), name, size)?;
             // What others ask for meanwhile has to fit beside it.
             state.made(name)?.size = size;
-            (path, before, of)
+            (path, before, of, own_group)
         };
         grown.more.size = Some(size);
         let allocated = matches!(wanted.more.source, Source::New { allocated: true });
@@ -140,7 +156,7 @@ impl Catalogue {
             if grown.is_durable() {
                 // Before anybody sees the bytes, and may write there.
                 file.sync_all().map_err(failed)?;
-                self.record_as(&grown)?;
+                self.record_as(&grown, own_group)?;
             }
             let Some(served) = self.state().made(name)?.served() else { return Ok(()) };
             let refused = |allowed| CatalogueError::Size { size, allowed };
@@ -159,7 +175,13 @@ impl Catalogue {
 
     /// Takes a volume that has no clients from its owner, and gives it back as it is wanted; where
     /// that cannot be, as it was.
-    fn remount(&self, pool: &Pool, wanted: &Wanted, what: &str) -> Result<(), CatalogueError> {
+    fn remount(
+        &self,
+        pool: &Pool,
+        wanted: &Wanted,
+        own_group: bool,
+        what: &str,
+    ) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (served, mut before, path, mut size) = {
             let mut state = self.state();
@@ -173,8 +195,9 @@ impl Catalogue {
         };
         let mut to_be = wanted.clone();
         to_be.more.size = Some(new_size);
-        // Its clients have left, so that a crash may leave it changed.
-        let recorded = if to_be == before { Ok(()) } else { self.record_as(&to_be) };
+        // Its clients have left, so that a crash may leave it changed. If a removal had failed, the
+        // record says from now on that it stays.
+        let recorded = self.take_room(name).and_then(|()| self.record_as(&to_be, own_group));
         let cut = recorded.and_then(|()| match &locked {
             // As long as the old back end is there, nobody else has the image.
             Some(_) if new_size < size => cut(&path, new_size),
@@ -245,6 +268,18 @@ impl Catalogue {
         }
         volume.stage = Stage::Creating;
         Ok(backend)
+    }
+}
+
+impl Catalogue {
+    /// Takes the place of a volume's descriptor, if there was none when the server started.
+    pub(super) fn take_room(&self, name: &str) -> Result<(), CatalogueError> {
+        if self.state().made(name)?.room.is_none() {
+            let room = self.rooms.volume();
+            let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
+            self.state().made(name)?.room = Some(room);
+        }
+        Ok(())
     }
 }
 

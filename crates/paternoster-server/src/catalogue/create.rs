@@ -68,8 +68,9 @@ impl Catalogue {
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, &plan)?;
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
-        self.record(&wanted.name)?;
-        let served = image.finish().and_then(|()| self.serve(pool, wanted, size));
+        let recorded = self.record(&wanted.name);
+        let named = recorded.and_then(|()| image.finish());
+        let served = named.and_then(|()| self.serve(pool, wanted, size));
         let served = served.inspect_err(|_| logged(&wanted.name, self.forget(wanted)))?;
         image.keep();
         reserved.keep(served);
@@ -128,7 +129,7 @@ impl Catalogue {
             size: plan.size,
             stage: Stage::Creating,
             recorded: None,
-            _room: Some(room),
+            room: Some(room),
         };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })

@@ -11,14 +11,13 @@
 //! Wherever a server is killed, what was answered is there, whole; what was not is there or it is
 //! not, and a removal that has begun goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::Path;
 
-use super::image::{finish_recorded, path_of};
+use super::image::{finish_recorded, image_error, path_of};
 use super::record::{GroupRecord, MadeRecord, Records};
-use super::store::{EXPORTS, GROUPS, VOLUMES, sync_directory_of};
+use super::store::{self, EXPORTS, GROUPS, VOLUMES};
 use super::{Catalogue, Pool, Stage, State, Volume};
 use crate::config::{GroupKeys, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, Data};
@@ -64,8 +63,7 @@ impl Catalogue {
     }
 
     /// Records a volume as it is to be, if it is durable.
-    pub(super) fn record_as(&self, wanted: &Wanted) -> Result<(), CatalogueError> {
-        let own_group = self.state().made(&wanted.name)?.has_own_group;
+    pub(super) fn record_as(&self, wanted: &Wanted, own_group: bool) -> Result<(), CatalogueError> {
         self.write(wanted, MadeRecord::of(wanted, own_group))
     }
 
@@ -77,14 +75,6 @@ impl Catalogue {
         self.write(of, record)
     }
 
-    fn write(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
-        if self.state().made(&of.name)?.recorded.as_ref() != Some(&record) {
-            self.write_record(of, &record)?;
-            self.state().made(&of.name)?.recorded = Some(record);
-        }
-        Ok(())
-    }
-
     /// Records an export as it is in the catalogue, if it is durable.
     pub(super) fn record_export(&self, name: &str) -> Result<(), CatalogueError> {
         let (of, own_group) = {
@@ -92,20 +82,48 @@ impl Catalogue {
             let export = state.made_export(name)?;
             (export.of.clone(), export.has_own_group)
         };
-        self.write_record(&of, &MadeRecord::of(&of, own_group))
+        self.write(&of, MadeRecord::of(&of, own_group))
     }
 
-    fn write_record(&self, of: &Wanted, record: &MadeRecord) -> Result<(), CatalogueError> {
+    fn write(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let Some(store) = self.store.as_ref().filter(|_| of.is_durable()) else { return Ok(()) };
-        let written = store.write(directory_of(of), record);
-        written.map_err(|error| not_recorded(of.kind(), &of.name, &error))
+        {
+            let mut state = self.state();
+            let recorded = state.recorded(of)?;
+            if recorded.as_ref() == Some(&record) {
+                return Ok(());
+            }
+            // Where it fails, either may be there.
+            *recorded = None;
+        }
+        let written = store.write(directory_of(of), &record);
+        written.map_err(|error| not_recorded(of.kind(), &of.name, &error))?;
+        *self.state().recorded(of)? = Some(record);
+        Ok(())
     }
 
     /// Has a volume or an export have no record.
     pub(super) fn forget(&self, of: &Wanted) -> Result<(), CatalogueError> {
         let Some(store) = self.store.as_ref().filter(|_| of.is_durable()) else { return Ok(()) };
+        if let Ok(recorded) = self.state().recorded(of) {
+            *recorded = None;
+        }
         let removed = store.remove(directory_of(of), &of.name);
         removed.map_err(|error| not_recorded(of.kind(), &of.name, &error))
+    }
+
+    /// Keeps a group that has settings when what has brought it along goes, and others stay.
+    pub(super) fn keep_brought(&self, of: &Wanted) -> Result<(), CatalogueError> {
+        let path = of.group();
+        let kept = self.groups(|groups| {
+            let keys = groups.keys(&path).filter(|_| groups.exports(&path) > 0)?;
+            let is_set = of.group_keys() != GroupKeys::default();
+            (is_set && !groups.is_of_file(&path)).then(|| keys.clone())
+        });
+        let Some(keys) = kept.filter(|_| self.store.is_some()) else { return Ok(()) };
+        self.record_group(&path, &keys)?;
+        self.change_groups(|groups| groups.make(&path, &keys));
+        Ok(())
     }
 
     /// Records a group that was made by request.
@@ -133,7 +151,7 @@ impl Catalogue {
         // What has brought a group along says what is set of it, whoever enters it first.
         let brought = volumes.iter().chain(&exports).filter(|(_, record)| record.own_group);
         let brought = brought.map(|(wanted, _)| (wanted.group(), wanted.group_keys()));
-        let brought: Vec<_> = brought.filter(|(path, _)| !made.contains(path)).collect();
+        let brought: BTreeMap<_, _> = brought.filter(|(path, _)| !made.contains(path)).collect();
         for (path, keys) in &brought {
             self.change_groups(|groups| groups.make(path, keys));
         }
@@ -142,16 +160,19 @@ impl Catalogue {
             Ok(()) => uris.extend(self.places.iter().map(|place| place.of_export(&wanted.name))),
             Err(error) => logged(&wanted.name, Err(error)),
         };
+        let (removed, volumes): (Vec<_>, Vec<_>) =
+            volumes.into_iter().partition(|(_, record)| record.removing.is_some());
         for (wanted, record) in volumes {
-            match record.removing {
-                Some(data) => logged(&wanted.name, self.go_on_removing(&wanted, data)),
-                None => restored(&wanted, self.serve_again(&wanted, record)),
-            }
+            restored(&wanted, self.serve_again(&wanted, record));
         }
         for (wanted, record) in exports {
-            restored(&wanted, self.serve_export_again(&wanted, record.own_group));
+            restored(&wanted, self.serve_export_again(&wanted, record));
         }
-        for (path, _) in &brought {
+        // Behind those that may have an image that one of them had.
+        for (wanted, record) in removed {
+            logged(&wanted.name, self.go_on_removing(&wanted, record));
+        }
+        for path in brought.keys() {
             self.change_groups(|groups| groups.unmake(path));
         }
         self.warn_of_orphans();
@@ -159,42 +180,66 @@ impl Catalogue {
     }
 
     fn serve_again(&self, wanted: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
-        let pool = self.pool_of(wanted)?;
-        let (name, path) = (&wanted.name, path_of(pool, wanted)?);
-        let size = wanted.more.size.unwrap_or_default();
-        let room = self.rooms.volume();
-        let full = room.as_ref().err().map(|full| CatalogueError::NoDescriptor(full.to_string()));
-        let volume = Volume {
-            of: wanted.clone(),
-            is_of_file: false,
-            path: path.clone(),
-            is_made: wanted.is_new(),
-            has_own_group: record.own_group,
-            size,
-            stage: Stage::Creating,
-            recorded: Some(record),
-            _room: room.ok(),
-        };
-        self.state().volumes.insert(name.clone(), volume);
-        let served = full.map_or(Ok(()), Err).and_then(|()| {
-            finish_recorded(&path)?;
+        let (pool, size) = (self.pool_of(wanted)?, wanted.more.size.unwrap_or_default());
+        self.insert_missing(pool, wanted, record);
+        let path = path_of(pool, wanted);
+        let served = path.and_then(|path| finish_recorded(&path)).and_then(|()| {
+            self.take_room(&wanted.name)?;
             self.serve(pool, wanted, size)
         });
-        self.state().made(name)?.stage = match &served {
+        self.state().made(&wanted.name)?.stage = match &served {
             Ok(id) => Stage::Ready(*id),
             Err(error) => Stage::Missing(error.to_string()),
         };
         served.map(drop)
     }
 
-    /// Ends a removal that another server had begun: its clients have gone with that one.
-    fn go_on_removing(&self, of: &Wanted, data: Data) -> Result<(), CatalogueError> {
-        if data == Data::Delete && of.is_new() {
-            delete(&path_of(self.pool_of(of)?, of)?)?;
+    /// Takes a volume into the catalogue that is not served.
+    fn insert_missing(&self, pool: &Pool, wanted: &Wanted, record: MadeRecord) {
+        let path = path_of(pool, wanted).unwrap_or_else(|_| {
+            wanted.path().cloned().unwrap_or_else(|| format!("{}.img", wanted.name).into())
+        });
+        let mut state = self.state();
+        let volume = Volume {
+            of: wanted.clone(),
+            is_of_file: false,
+            path,
+            is_made: wanted.is_new(),
+            has_own_group: record.own_group && !state.groups.is_of_file(&wanted.group()),
+            size: wanted.more.size.unwrap_or_default(),
+            stage: Stage::Missing("it is being opened".to_owned()),
+            recorded: Some(record),
+            room: None,
+        };
+        state.volumes.insert(wanted.name.clone(), volume);
+    }
+
+    /// Ends a removal that another server had begun: its clients have gone with that one. Where
+    /// that fails, it can be asked for again.
+    fn go_on_removing(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
+        let (name, data) = (&of.name, record.removing.unwrap_or_default());
+        self.insert_missing(self.pool_of(of)?, of, record);
+        let deleted = if data == Data::Delete { self.delete_image(of) } else { Ok(()) };
+        if let Err(error) = deleted.and_then(|()| self.forget(of)) {
+            self.state().made(name)?.stage = removal_failed(&error);
+            return Err(error);
         }
-        self.forget(of)?;
-        tracing::info!(volume = of.name, ?data, "the removal that had begun is done");
+        self.state().volumes.remove(name);
+        tracing::info!(volume = name, ?data, "the removal that had begun is done");
         Ok(())
+    }
+
+    /// Deletes the image of a volume that was made with it, unless it is another's by now.
+    pub(super) fn delete_image(&self, of: &Wanted) -> Result<(), CatalogueError> {
+        let path = path_of(self.pool_of(of)?, of)?;
+        let of_another = self.state().volumes.iter().find_map(|(other, volume)| {
+            (*other != of.name && volume.path == path).then(|| other.clone())
+        });
+        if let Some(other) = of_another {
+            let why = format!("it is the image of volume {other:?} by now");
+            return Err(CatalogueError::Image { path, why });
+        }
+        store::remove(&path).map_err(|error| image_error(&path, &error))
     }
 
     /// Names images in the directories of pools that are no volume's.
@@ -211,6 +256,11 @@ impl Catalogue {
     }
 }
 
+/// How a volume is whose removal has failed.
+pub(super) fn removal_failed(error: &CatalogueError) -> Stage {
+    Stage::Missing(format!("its removal failed, and can be asked for again: {error}"))
+}
+
 /// Where what is recorded of it is.
 fn directory_of(of: &Wanted) -> &'static str {
     if of.kind() == VOLUME { VOLUMES } else { EXPORTS }
@@ -220,12 +270,20 @@ fn directory_of(of: &Wanted) -> &'static str {
 const ORPHANS_SHOWN: usize = 5;
 
 impl State {
+    /// What is recorded of what was made by request.
+    fn recorded(&mut self, of: &Wanted) -> Result<&mut Option<MadeRecord>, CatalogueError> {
+        if of.kind() == VOLUME {
+            return Ok(&mut self.made(&of.name)?.recorded);
+        }
+        Ok(&mut self.made_export(&of.name)?.recorded)
+    }
+
     fn orphans(&self, pool: &Pool) -> Vec<String> {
         let Some(directory) = &pool.keys.path else { return Vec::new() };
-        let known: Vec<_> = self.volumes.values().map(|volume| &volume.path).collect();
+        let known: BTreeSet<_> = self.volumes.values().map(|volume| &volume.path).collect();
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
         let images = files.map(|file| file.path()).filter(|path| {
-            path.extension().is_some_and(|extension| extension == "img") && !known.contains(&path)
+            path.extension().is_some_and(|extension| extension == "img") && !known.contains(path)
         });
         let mut names: Vec<_> = images
             .filter_map(|path| Some(format!("{:?}", path.file_name()?.to_string_lossy())))
@@ -233,15 +291,6 @@ impl State {
         names.sort_unstable();
         names
     }
-}
-
-/// Deletes an image, so that it is not there again after a crash; one that is gone is deleted.
-pub(super) fn delete(path: &Path) -> Result<(), CatalogueError> {
-    let deleted = match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.and_then(|()| sync_directory_of(path)),
-    };
-    deleted.map_err(|error| super::image::image_error(path, &error))
 }
 
 /// Logs what nobody is answered.

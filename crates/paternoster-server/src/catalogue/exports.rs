@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::create::not_own;
 use super::durable::logged;
+use super::record::MadeRecord;
 use super::{Catalogue, Disk, Pool, State, Volume};
 use crate::config::{EXPORT, ExportConfig, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
@@ -26,10 +27,12 @@ pub(super) struct Export {
     pub(super) is_of_file: bool,
     /// Whether its group has come with it, so that weight and limits are the export's.
     pub(super) has_own_group: bool,
-    /// Its disk or pool, as an index.
-    pub(super) disk: usize,
-    pub(super) bytes: Range<u64>,
+    /// Its disk or pool, as an index; none if its volume is not there.
+    disk: Option<usize>,
+    bytes: Range<u64>,
     stage: Stage,
+    /// What its record says, if it has one.
+    pub(super) recorded: Option<MadeRecord>,
 }
 
 /// How an export is.
@@ -41,7 +44,7 @@ enum Stage {
     Missing(String),
 }
 
-/// What clients get of a volume, and how.
+/// The part of a volume that an export is.
 struct Part<'c> {
     pool: &'c Pool,
     /// The volume's own export.
@@ -56,9 +59,10 @@ impl Export {
             of: Wanted::of_file(export),
             is_of_file: true,
             has_own_group: false,
-            disk: export.disk,
+            disk: Some(export.disk),
             bytes: export.bytes(),
             stage: Stage::Ready,
+            recorded: None,
         }
     }
 }
@@ -109,54 +113,70 @@ impl Catalogue {
     ) -> Result<(), CatalogueError> {
         let drain = question.drain()?;
         let _turn = self.turn(name)?;
-        let (of, disk) = {
+        let of = self.state().made_export(name)?.of.clone();
+        // It has nothing that the next server would have to end.
+        self.forget(&of)?;
+        let (disk, has_own_group) = {
             let mut state = self.state();
             let export = state.made_export(name)?;
             export.stage = Stage::Draining;
-            (export.of.clone(), export.disk)
+            (export.disk, export.has_own_group)
         };
-        if let Some(entry) = self.exports.get(name) {
+        let served = self.exports.get(name).zip(disk);
+        if let Some((entry, disk)) = served {
+            let Entry { export, owner, .. } = &*entry;
             self.exports.change(name, |entry| entry.is_leaving = true);
-            let gone = entry.owner.remove_export(Arc::clone(&entry.export), drain);
+            let gone = owner.remove_export(Arc::clone(export), drain);
             gone.recv().map_err(|_| CatalogueError::Unanswered(self.disks[disk].name.clone()))?;
             self.exports.remove(name);
             self.change_groups(|groups| groups.leave(&of.group(), disk));
         }
-        if let Err(error) = self.forget(&of) {
-            // It stays known, so that it can be asked for again.
-            self.state().made_export(name)?.stage = Stage::Missing(error.to_string());
-            return Err(error);
-        }
         self.state().exports.remove(name);
-        tracing::info!(disk = self.disks[disk].name, export = name, "an export is removed");
-        Ok(())
+        tracing::info!(export = name, "an export is removed");
+        if has_own_group { self.keep_brought(&of) } else { Ok(()) }
     }
 
     fn create_export(&self, wanted: &Wanted) -> Result<(), CatalogueError> {
-        if self.state().volumes.contains_key(&wanted.name) {
-            let how = "and has an export of its own name".to_owned();
-            return Err(CatalogueError::Exists { what: VOLUME, name: wanted.name.clone(), how });
+        let of_volume = volume_of(wanted);
+        {
+            let state = self.state();
+            if !state.volumes.contains_key(of_volume) {
+                return Err(CatalogueError::NoSuchVolume(of_volume.to_owned()));
+            }
+            if state.volumes.contains_key(&wanted.name) {
+                let how = "and has an export of its own name".to_owned();
+                let name = wanted.name.clone();
+                return Err(CatalogueError::Exists { what: VOLUME, name, how });
+            }
         }
         // So that the volume stays as it is meanwhile.
-        let _volume = self.turn(volume_of(wanted))?;
+        let _volume = self.turn(of_volume)?;
         let part = self.part(wanted)?;
         self.check_limits(part.pool, wanted)?;
-        let (name, bytes, disk) = (wanted.name.clone(), part.bytes.clone(), part.pool.disk);
+        let (name, mut wanted) = (&wanted.name, wanted.clone());
+        // It stays so when the volume grows.
+        wanted.keys.size = Some(part.bytes.end - part.bytes.start);
         {
             let mut state = self.state();
-            let has_own_group = state.gets_own_group(wanted)?;
-            let (of, is_of_file) = (wanted.clone(), false);
-            let export = Export { of, is_of_file, has_own_group, disk, bytes, stage: Stage::Ready };
+            let export = Export {
+                of: wanted.clone(),
+                is_of_file: false,
+                has_own_group: state.gets_own_group(&wanted)?,
+                disk: Some(part.pool.disk),
+                bytes: part.bytes.clone(),
+                stage: Stage::Ready,
+                recorded: None,
+            };
             state.exports.insert(name.clone(), export);
         }
-        let served = self.record_export(&name).and_then(|()| self.serve_export(wanted, part));
+        let served = self.record_export(name).and_then(|()| self.serve_export(&wanted, part));
         served.inspect_err(|_| {
-            logged(&name, self.forget(wanted));
-            self.state().exports.remove(&name);
+            logged(name, self.forget(&wanted));
+            self.state().exports.remove(name);
         })
     }
 
-    /// The part of a volume that an export is to be.
+    /// Finds the part of a volume that an export is to be, which has to be served.
     fn part(&self, wanted: &Wanted) -> Result<Part<'_>, CatalogueError> {
         let volume_name = volume_of(wanted);
         let state = self.state();
@@ -208,21 +228,66 @@ impl Catalogue {
     pub(super) fn serve_export_again(
         &self,
         wanted: &Wanted,
-        has_own_group: bool,
+        record: MadeRecord,
     ) -> Result<(), CatalogueError> {
-        let served = self.part(wanted).and_then(|part| {
-            let bytes = part.bytes.clone();
-            let disk = part.pool.disk;
-            self.serve_export(wanted, part).map(|()| (disk, bytes))
-        });
-        let (disk, bytes, stage) = match &served {
-            Ok((disk, bytes)) => (*disk, bytes.clone(), Stage::Ready),
-            Err(error) => (0, 0..0, Stage::Missing(error.to_string())),
+        let (offset, size) = (wanted.keys.offset, wanted.keys.size.unwrap_or_default());
+        {
+            let mut state = self.state();
+            let group = wanted.group();
+            let export = Export {
+                of: wanted.clone(),
+                is_of_file: false,
+                has_own_group: record.own_group && !state.groups.is_of_file(&group),
+                disk: None,
+                bytes: offset..offset.saturating_add(size),
+                stage: Stage::Missing("its volume is not served".to_owned()),
+                recorded: Some(record),
+            };
+            state.exports.insert(wanted.name.clone(), export);
+        }
+        self.serve_missing_export(&wanted.name)
+    }
+
+    /// Serves an export that is missing, if its volume is served now.
+    fn serve_missing_export(&self, name: &str) -> Result<(), CatalogueError> {
+        let wanted = {
+            let mut state = self.state();
+            let export = state.made_export(name)?;
+            if !matches!(export.stage, Stage::Missing(_)) {
+                return Ok(());
+            }
+            export.of.clone()
         };
-        let of = wanted.clone();
-        let export = Export { of, is_of_file: false, has_own_group, disk, bytes, stage };
-        self.state().exports.insert(wanted.name.clone(), export);
-        served.map(drop)
+        let served = self.part(&wanted).and_then(|part| {
+            let (disk, bytes) = (part.pool.disk, part.bytes.clone());
+            self.serve_export(&wanted, part).map(|()| (disk, bytes))
+        });
+        let mut state = self.state();
+        let export = state.made_export(name)?;
+        match served {
+            Ok((disk, bytes)) => {
+                (export.disk, export.bytes, export.stage) = (Some(disk), bytes, Stage::Ready);
+                Ok(())
+            }
+            Err(error) => {
+                export.stage = Stage::Missing(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// Serves the exports of a volume that is served again.
+    pub(super) fn serve_exports_of(&self, volume: &str) {
+        let names: Vec<_> = {
+            let state = self.state();
+            let exports = state.exports.values().filter(|export| !export.is_of_file);
+            let of_volume = exports.filter(|export| volume_of(&export.of) == volume);
+            of_volume.map(|export| export.of.name.clone()).collect()
+        };
+        for name in names {
+            let turn = self.turn(&name);
+            logged(&name, turn.and_then(|_turn| self.serve_missing_export(&name)));
+        }
     }
 
     /// Changes an export to what is wanted.
@@ -234,11 +299,13 @@ impl Catalogue {
             let size = export.bytes.end - export.bytes.start;
             (export.of.clone(), export.disk, size, export.has_own_group)
         };
+        self.serve_missing_export(&name)?;
         if wanted.keys.size.is_none_or(|wanted| wanted == size) {
             wanted.keys.size = before.keys.size;
         }
         if wanted == before {
-            return Ok(());
+            // It may have been changed by a request whose record could not be written.
+            return self.record_export(&name);
         }
         let fixed = |of: &Wanted| {
             let mut of = of.clone();
@@ -255,7 +322,7 @@ impl Catalogue {
             if !has_own_group {
                 return Err(not_own(&wanted));
             }
-            if let Some(pool) = self.pools.iter().find(|pool| pool.disk == disk) {
+            if let Some(pool) = self.pools.iter().find(|pool| Some(pool.disk) == disk) {
                 self.check_limits(pool, &wanted)?;
             }
             self.set_own_group(&wanted)?;
@@ -317,7 +384,7 @@ impl Catalogue {
         ExportAnswer {
             version: Stat::VERSION,
             name: of.name.clone(),
-            disk: self.disks[export.disk].name.clone(),
+            disk: export.disk.map(|disk| self.disks[disk].name.clone()).unwrap_or_default(),
             volume: of.keys.volume.clone(),
             offset: bytes.start,
             size: bytes.end - bytes.start,
@@ -337,9 +404,12 @@ impl Catalogue {
     }
 
     /// Adds what only owners know.
-    fn count_clients(&self, shown: &mut [(usize, ExportAnswer)]) -> Result<(), CatalogueError> {
+    fn count_clients(
+        &self,
+        shown: &mut [(Option<usize>, ExportAnswer)],
+    ) -> Result<(), CatalogueError> {
         for (index, Disk { name, owner }) in self.disks.iter().enumerate() {
-            let here = shown.iter_mut().filter(|(disk, _)| *disk == index);
+            let here = shown.iter_mut().filter(|(disk, _)| *disk == Some(index));
             let served =
                 here.filter_map(|(_, shown)| Some((self.exports.get(&shown.name)?, shown)));
             let (entries, here): (Vec<_>, Vec<_>) = served.unzip();

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::{Catalogue, Disk, State, check_have_limits};
-use crate::config::{GroupKeys, Keys as _, Wanted, is_in, new_group};
+use super::{Catalogue, Disk, State, check_have_limits, store};
+use crate::config::{GroupKeys, Keys as _, VOLUME, Wanted, is_in, new_group};
 use crate::control::PATIENCE;
 use crate::ctl::{CatalogueError, GroupChange, GroupError, GroupsAnswer, Put, ServedGroup};
 use crate::messages::GroupSettings;
@@ -18,6 +18,10 @@ impl Catalogue {
         body: &Value,
     ) -> Result<Put<ServedGroup>, CatalogueError> {
         new_group::check_path(path).map_err(CatalogueError::Name)?;
+        if self.store.is_some() && !store::takes_name(path) {
+            let why = format!("{path:?}: the path is too long for the name of a record");
+            return Err(CatalogueError::Name(why));
+        }
         let wanted = new_group::read(path, body).map_err(CatalogueError::Value)?;
         let _turn = self.turn(path)?;
         let state = self.state();
@@ -46,8 +50,36 @@ impl Catalogue {
         self.change_group(path, &wanted)?;
         if self.groups(|groups| groups.is_made(path)) {
             self.record_group(path, &wanted)?;
+        } else {
+            self.change_who_brought(path, &wanted)?;
         }
         self.group(path)
+    }
+
+    /// What has brought a group along says the same of it, so that it does after a restart.
+    fn change_who_brought(&self, path: &str, wanted: &GroupKeys) -> Result<(), CatalogueError> {
+        let name = {
+            let state = self.state();
+            let volumes = state.volumes.values().map(|of| (of.has_own_group, &of.of));
+            let exports = state.exports.values().map(|of| (of.has_own_group, &of.of));
+            let mut brought = volumes.chain(exports).filter(|(has, _)| *has).map(|(_, of)| of);
+            brought.find(|of| of.group() == path).map(|of| of.name.clone())
+        };
+        let Some(name) = name else { return Ok(()) };
+        let _turn = self.turn(&name)?;
+        let mut state = self.state();
+        let of = match state.volumes.get_mut(&name) {
+            Some(volume) => Some(&mut volume.of),
+            None => state.exports.get_mut(&name).map(|export| &mut export.of),
+        };
+        let Some(of) = of else { return Ok(()) };
+        if wanted.weights().weight != of.group_keys().weights().weight {
+            of.keys.weight = wanted.weight;
+        }
+        of.more.limits = wanted.limits;
+        let is_volume = of.kind() == VOLUME;
+        drop(state);
+        if is_volume { self.record(&name) } else { self.record_export(&name) }
     }
 
     /// Removes a group that was made by request and has no exports.
@@ -58,7 +90,7 @@ impl Catalogue {
         if state.groups.is_of_file(path) {
             return Err(CatalogueError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
-        let exports = state.groups.exports(path);
+        let exports = state.exports_in(path);
         if exports > 0 || state.groups.has_below(path) {
             return Err(CatalogueError::NotEmpty { group: path.to_owned(), exports });
         }
@@ -142,6 +174,13 @@ impl Catalogue {
 }
 
 impl State {
+    /// How many exports are in a group or below it, also those that are not served now.
+    pub(super) fn exports_in(&self, path: &str) -> usize {
+        let volumes = self.volumes.values().map(|volume| &volume.of);
+        let exports = self.exports.values().map(|export| &export.of);
+        volumes.chain(exports).filter(|of| is_in(&of.group(), path)).count()
+    }
+
     fn show_group(&self, path: &str) -> ServedGroup {
         let keys = self.groups.keys(path).cloned().unwrap_or_default();
         let (volumes, used) = self.used_by(|volume| is_in(&volume.group(), path));

@@ -100,8 +100,10 @@ impl Groups {
 
     /// A group that was made by request goes with its last export.
     pub(crate) fn unmake(&mut self, path: &str) {
-        self.by_path[path].is_made = false;
-        self.remove_unused(path);
+        if let Some(group) = self.by_path.get_mut(path) {
+            group.is_made = false;
+            self.remove_unused(path);
+        }
     }
 
     fn remove_unused(&mut self, path: &str) {

@@ -144,8 +144,12 @@ impl Image {
     /// Gives it its name, which nothing else may have.
     pub(super) fn finish(&mut self) -> Result<(), CatalogueError> {
         if self.is_unfinished {
-            finish(&self.path, self.durable)?;
+            name(&self.path)?;
             self.is_unfinished = false;
+            if self.durable {
+                let synced = sync_directory_of(&self.path);
+                synced.map_err(|error| image_error(&self.path, &error))?;
+            }
         }
         Ok(())
     }
@@ -173,9 +177,8 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// Gives an image its name that has all that it begins with.
-fn finish(path: &Path, durable: bool) -> Result<(), CatalogueError> {
+fn name(path: &Path) -> Result<(), CatalogueError> {
     match renameat_with(CWD, unfinished(path), CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) if durable => sync_directory_of(path).map_err(|error| image_error(path, &error)),
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(CatalogueError::ImageExists { path: path.to_owned() }),
         Err(errno) => Err(image_error(path, &errno.into())),
@@ -184,7 +187,11 @@ fn finish(path: &Path, durable: bool) -> Result<(), CatalogueError> {
 
 /// Gives the image of a volume that is recorded its name, if a crash came before that.
 pub(super) fn finish_recorded(path: &Path) -> Result<(), CatalogueError> {
-    if !path.exists() && unfinished(path).exists() { finish(path, true) } else { Ok(()) }
+    if path.exists() || !unfinished(path).exists() {
+        return Ok(());
+    }
+    name(path)?;
+    sync_directory_of(path).map_err(|error| image_error(path, &error))
 }
 
 /// Refuses a size that no volume has that is made.
@@ -238,6 +245,11 @@ fn directory(pool: &Pool) -> Result<&Path, CatalogueError> {
 
 /// The path of an image that is there: in the pool's directory, or of a pool without one anywhere.
 fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, CatalogueError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with(UNFINISHED) {
+        let why = format!("a name that does not begin with {UNFINISHED:?} is allowed: rename it");
+        return Err(CatalogueError::Image { path: path.to_owned(), why });
+    }
     match &pool.keys.path {
         Some(directory) if path.is_relative() => Ok(directory.join(path)),
         None if path.is_absolute() => Ok(path.to_owned()),

@@ -108,7 +108,7 @@ struct Volume {
     /// What its record says, if it has one.
     recorded: Option<MadeRecord>,
     /// The place of its descriptor; none of the file's.
-    _room: Option<VolumeRoom>,
+    room: Option<VolumeRoom>,
 }
 
 /// How a volume is.
@@ -167,7 +167,7 @@ impl Catalogue {
                 size: export.size,
                 stage: Stage::Ready(id),
                 recorded: None,
-                _room: None,
+                room: None,
             };
             Some((export.name.clone(), volume))
         });

@@ -113,6 +113,17 @@ impl Records {
             Some(declared_too(export.what(), wanted.kind(), &wanted.name))
         });
         let is_of_file = |path: &str| config.groups.iter().any(|group| group.path == path);
+        let made = self.volumes.iter().chain(&self.exports).filter(|(wanted, record)| {
+            let sets_group = wanted.group_keys() != GroupKeys::default();
+            record.own_group && sets_group && is_of_file(&wanted.group())
+        });
+        let brought = made.map(|(wanted, _)| {
+            let (kind, name, group) = (wanted.kind(), &wanted.name, wanted.group());
+            format!(
+                "group {group:?}: the weight and limits of {kind} {name:?}, which was made by \
+                 request, are set of it; leave it out of the file"
+            )
+        });
         let groups = self.groups.iter().filter(|(path, _)| is_of_file(path));
         let groups = groups.map(|(path, _)| declared_too("group", "group", path));
         let pools = self.volumes.iter().filter_map(|(wanted, _)| {
@@ -129,7 +140,7 @@ impl Records {
                 None => None,
             }
         });
-        twice.chain(groups).chain(pools).chain(exports).collect()
+        twice.chain(groups).chain(brought).chain(pools).chain(exports).collect()
     }
 
     /// Returns why something cannot be on its pool.
@@ -139,8 +150,8 @@ impl Records {
         let Some(found) = pools.clone().find(|disk| disk.name == pool) else {
             let known: Vec<_> = pools.by_ref().map(|disk| format!("{:?}", disk.name)).collect();
             return Some(format!(
-                "{kind} {name:?} was made by request in pool {pool:?}, which the configuration \
-                 does not have; there are: {}",
+                "{kind} {name:?} was made by request in pool {pool:?}, and the configuration has \
+                 no such pool; there are: {}",
                 known.join(", ")
             ));
         };
@@ -149,8 +160,8 @@ impl Records {
             return None;
         }
         Some(format!(
-            "{kind} {name:?} was made by request, and it or its group has limits, which the \
-             scheduler of pool {pool:?}, {scheduler}, has not; wfq has them"
+            "{kind} {name:?} was made by request, and it or its group has limits, which \
+             {scheduler}, the scheduler of pool {pool:?}, does not support; wfq does"
         ))
     }
 

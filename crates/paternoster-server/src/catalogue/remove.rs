@@ -1,6 +1,6 @@
 //! Removes a volume that was made by request: its clients have time to leave.
 
-use super::durable::delete;
+use super::durable::removal_failed;
 use super::{Catalogue, Stage};
 use crate::connections::{Removal, Removed};
 use crate::ctl::{CatalogueError, Data, RemovalQuestion};
@@ -15,7 +15,7 @@ impl Catalogue {
     ) -> Result<(), CatalogueError> {
         let drain = question.drain()?;
         let _turn = self.turn(name)?;
-        let (of, path, served) = {
+        let (of, served, has_own_group) = {
             let mut state = self.state();
             state.check_no_exports(name)?;
             let volume = state.made(name)?;
@@ -23,10 +23,10 @@ impl Catalogue {
             if question.data == Data::Delete && !is_made {
                 return Err(CatalogueError::NotMadeHere(path));
             }
-            (volume.of.clone(), path, volume.served())
+            (volume.of.clone(), volume.served(), volume.has_own_group)
         };
         let pool = self.pool_of(&of)?;
-        self.record_removal(&of, question.data)?;
+        self.record_removal(&of, question.data).inspect_err(|_| self.record_again(name))?;
         if let Some(served) = served {
             self.state().made(name)?.stage = Stage::Draining(served);
         }
@@ -42,18 +42,23 @@ impl Catalogue {
             self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
             (locked, synced) = (Some(backend), of_sync);
         }
-        let deleted = if question.data == Data::Delete { delete(&path) } else { Ok(()) };
+        let deleted = match question.data {
+            Data::Delete => self.delete_image(&of),
+            Data::Keep => Ok(()),
+        };
         if let Err(error) = deleted.and_then(|()| self.forget(&of)) {
             // It stays known, so that it can be asked for again.
-            self.state().made(name)?.stage = Stage::Missing(error.to_string());
+            self.state().made(name)?.stage = removal_failed(&error);
             return Err(error);
         }
+        let brought = has_own_group.then(|| self.keep_brought(&of));
         // Until here nobody else could have taken the image. What closing it takes is not the
         // owner's time.
         drop(locked);
         self.state().volumes.remove(name);
         let data = question.data;
         tracing::info!(disk = pool.name, volume = name, ?data, "a volume is removed");
+        brought.unwrap_or(Ok(()))?;
         synced.map_err(|errno| {
             let (name, why) = (name.to_owned(), errno.to_string());
             CatalogueError::NotDurable { name, why }

@@ -32,6 +32,8 @@ pub(super) const VOLUMES: &str = "volumes";
 pub(super) const EXPORTS: &str = "exports";
 pub(super) const GROUPS: &str = "groups";
 const DIRECTORIES: [&str; 4] = ["", VOLUMES, EXPORTS, GROUPS];
+/// The longest name of a file.
+const FILE_NAME_MAX: usize = 255;
 /// How the name of a file begins that has not all that it is to have.
 pub(super) const UNFINISHED: &str = ".new-";
 
@@ -57,7 +59,8 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(error).with_context(context);
             }
-            _ => {}
+            Err(_) => {}
+            Ok(()) => sync_directory_of(path).with_context(context)?,
         }
         let directory = File::open(path).with_context(context)?;
         let lock = || Ok(flock(&directory, FlockOperation::NonBlockingLockExclusive)?);
@@ -81,7 +84,8 @@ impl Store {
             };
             for file in files {
                 let file = file?;
-                if file.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                let is_unfinished = file.file_name().to_string_lossy().starts_with(UNFINISHED);
+                if is_unfinished && file.file_type()?.is_file() {
                     fs::remove_file(file.path())?;
                 }
             }
@@ -107,10 +111,7 @@ impl Store {
     /// Has an object have no record.
     pub(super) fn remove(&self, kind: &str, name: &str) -> io::Result<()> {
         let path = self.path.join(kind).join(file_name(name));
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other.and_then(|()| sync_directory_of(&path)),
-        }
+        remove(&path)
     }
 
     /// Makes the place of records of one kind; before the first, the format is told.
@@ -157,7 +158,15 @@ pub(super) fn read<R: Record>(state: &Path, kind: &str) -> Result<Vec<R>> {
     let mut paths = paths.with_context(|| directory.display().to_string())?;
     paths.sort_unstable();
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    paths.retain(|path| !name(path).starts_with(UNFINISHED));
+    paths.retain(|path| {
+        // Such as what an editor leaves.
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        let is_record = is_json && !name(path).starts_with(UNFINISHED);
+        if !is_record {
+            tracing::warn!("{} is no record", path.display());
+        }
+        is_record
+    });
     let read = |path: &PathBuf| {
         let record: R = serde_json::from_slice(&fs::read(path)?)?;
         let expected = file_name(record.name());
@@ -171,7 +180,22 @@ pub(super) fn read<R: Record>(state: &Path, kind: &str) -> Result<Vec<R>> {
 
 /// Makes durable which files are in the directory of this one.
 pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Removes a file, so that it is not there again after a crash; one that is gone may have been
+/// removed by somebody whose sync failed.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match fs::remove_file(path) {
+        Err(error) if !is_gone(&error) => return Err(error),
+        _ => {}
+    }
+    match sync_directory_of(path) {
+        Err(error) if !is_gone(&error) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn replace(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
@@ -181,6 +205,11 @@ fn replace(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
     let path = directory.join(name);
     file.persist(&path)?;
     sync_directory_of(&path)
+}
+
+/// Whether an object of that name can have a record.
+pub(super) fn takes_name(name: &str) -> bool {
+    file_name(name).len() <= FILE_NAME_MAX
 }
 
 /// The file of an object.

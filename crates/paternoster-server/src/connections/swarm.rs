@@ -1,7 +1,8 @@
 //! Many clients of two tenants with next to no memory, and what has to hold after every round.
 //!
 //! Good clients check every byte that they are answered. Between them others hang up in the middle
-//! of whatever they do. A failure names its seed.
+//! of whatever they do, and volumes and exports come, have such clients, and go. A failure names
+//! its seed.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -24,11 +25,11 @@ use paternoster_disk::{
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 
-use super::{Connections, DiskLabel, DiskOwner, Scheduler, Tenants, nbd};
+use super::{Connections, DiskLabel, DiskOwner, Removal, Scheduler, Tenants, nbd};
 use crate::admission::{Rooms, TenantRoom};
 use crate::clients::Export;
 use crate::config::AtStop;
-use crate::messages::{NewConnection, NewExport, NewTenant, OwnerHandle};
+use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::stat::Detail;
@@ -143,11 +144,11 @@ impl Disk {
         Self { handle, exports, room, thread, threads }
     }
 
-    fn connect(&self, export: usize) -> UnixStream {
+    fn connect(&self, export: &Arc<Export>) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         ours.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let info = ExportInfo {
-            name: self.exports[export].name.clone(),
+            name: export.name.clone(),
             description: None,
             size: SHARE as u64,
             flags: TransmissionFlags::HAS_FLAGS
@@ -158,7 +159,7 @@ impl Disk {
         };
         let session = Session { export: info, structured_replies: false, allocation_context: None };
         let admitted = self.room.admit().expect("room");
-        let export = Arc::clone(&self.exports[export]);
+        let export = Arc::clone(export);
         let (socket, input) = (Arc::new(OwnedFd::from(theirs)), BytesMut::new());
         let peer = Peer::Unknown;
         self.handle.connect(NewConnection { socket, session, input, export, peer, admitted });
@@ -167,9 +168,12 @@ impl Disk {
 
     /// Waits until the last client is gone; then ends it, which must go well.
     fn end(self) {
-        while self.handle.stat(Detail::Groups).recv().expect("it answers").connections > 0 {
+        let stat = || self.handle.stat(Detail::Groups).recv().expect("it answers");
+        while stat().connections > 0 {
             thread::sleep(Duration::from_millis(1));
         }
+        let left: Vec<_> = stat().groups.into_iter().map(|group| group.path).collect();
+        assert_eq!(left, ["/a", "/b"], "those that came have gone");
         self.handle.shut_down(AtStop::Close);
         for thread in self.threads.into_iter().chain([self.thread]) {
             thread.join().expect("nothing is amiss").expect("a good end");
@@ -268,11 +272,47 @@ fn rude_client(mut stream: UnixStream, random: &mut Rng) {
     thread::sleep(Duration::from_millis(random.u64(..10)));
 }
 
+/// Volumes, and exports of the good clients' volume, that come, have clients that hang up, and go
+/// before these have left or behind them.
+fn come_and_go(disk: &Disk, random: &mut Rng) {
+    for round in 0..ROUNDS {
+        let paths = [&["/a"][..], &["/c"], &["/c", "/c/d"]][random.usize(..3)];
+        let lineage = paths.iter().map(|path| NewTenant::plain(path, MEMORY as u64)).collect();
+        let (name, io_prio, is_volume) = (format!("go{round}"), IoPrio::default(), random.bool());
+        let export = if is_volume {
+            let backend = Box::new(MemoryBackend::new(SHARE));
+            let added = disk.handle.add_volume(NewVolume { name, backend, io_prio, lineage });
+            added.recv().expect("it answers").expect("there is room")
+        } else {
+            let volume = disk.exports[0].volume;
+            let new = NewExport { name, volume, offset: 0, io_prio, lineage };
+            disk.handle.add_export(new).recv().expect("the volume is there")
+        };
+        let drain = Nanos::from_micros(random.u64(..5_000));
+        thread::scope(|scope| {
+            for _ in 0..random.usize(..4) {
+                let (stream, seed) = (disk.connect(&export), random.u64(..));
+                scope.spawn(move || rude_client(stream, &mut Rng::with_seed(seed)));
+            }
+            if is_volume {
+                let removal = Removal { volume: export.volume, drain, sync: random.bool() };
+                let removed = disk.handle.remove_volume(removal).recv().expect("it goes");
+                assert_eq!(removed.synced, Ok(()));
+            } else {
+                disk.handle.remove_export(Arc::clone(&export), drain).recv().expect("it goes");
+            }
+        });
+        let mut late = disk.connect(&export);
+        assert_eq!(late.read(&mut [0]).expect("its end"), 0, "it has gone");
+    }
+}
+
 fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
     let disk = Disk::start(kind, threads);
     thread::scope(|scope| {
+        scope.spawn(|| come_and_go(&disk, &mut Rng::with_seed(seed + 2000)));
         for number in 0..CLIENTS {
-            let stream = disk.connect(number);
+            let stream = disk.connect(&disk.exports[number]);
             let own_seed = seed + number as u64;
             scope.spawn(move || good_client(stream, own_seed));
         }
@@ -281,7 +321,8 @@ fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
             scope.spawn(move || {
                 let mut random = Rng::with_seed(seed + 1000 + number);
                 for _ in 0..3 * CLIENTS {
-                    rude_client(disk.connect(random.usize(..CLIENTS)), &mut random);
+                    let export = &disk.exports[random.usize(..CLIENTS)];
+                    rude_client(disk.connect(export), &mut random);
                 }
             });
         }

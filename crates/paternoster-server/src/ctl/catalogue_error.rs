@@ -63,10 +63,11 @@ pub enum CatalogueError {
          template copied"
     )]
     NoReflink { pool: String, why: String },
-    #[error("there is no state_dir: \"durable\": false makes a volume that goes with the server")]
+    #[error("there is no state_dir: \"durable\": false makes one that goes with the server")]
     NoStateDir,
     #[error(
-        "the record of {what} {name:?} cannot be written: {why}; after a restart it is as it was"
+        "the record of {what} {name:?} could not be changed: {why}; after a restart it may be as \
+         it was: ask again"
     )]
     NotRecorded { what: &'static str, name: String, why: String },
     #[error("pool {pool:?} has no path, so no image is made or found there")]

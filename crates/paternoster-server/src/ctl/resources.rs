@@ -252,7 +252,7 @@ const RESOURCES: &[(&str, &[Operation])] = &[
     (
         EXPORT_CONFIG,
         &[get(
-            "The volumes and groups that requests have made, as a file declares them (TOML).",
+            "What requests have made (volumes, exports, groups), as a file declares it (TOML).",
             &[],
             &[(200, "Text")],
         )],

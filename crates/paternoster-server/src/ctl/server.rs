@@ -186,7 +186,7 @@ pub trait Control: Send + Sync + 'static {
         self.served_group(path).map(drop)
     }
 
-    /// The volumes and groups that were made by request, as a file declares them.
+    /// The volumes, exports and groups that were made by request, as a file declares them.
     fn export_config(&self) -> String {
         String::new()
     }

@@ -129,6 +129,7 @@ fn export_that_cannot_be_is_refused_and_leaves_nothing_behind() {
         ("b", json!({"volume": "vm1", "read_only": true, "size": "2M"}), "not in volume \"vm1\""),
         ("vm1", json!({"volume": "vm1", "read_only": true}), "volume \"vm1\" is there"),
         ("x", json!({"volume": "vm1", "read_only": true}), "export \"x\" is declared in"),
+        ("y", json!({"volume": "y", "read_only": true}), "there is no volume \"y\""),
         ("b", json!({"volume": "vm2", "read_only": true, "limits": {"riops": 5}}), "bfq"),
         ("b", json!({"volume": "vm3", "read_only": true, "durable": true}), "goes with the server"),
         ("a/b", json!({"volume": "vm1", "read_only": true}), "a/b"),
@@ -148,5 +149,9 @@ fn export_that_cannot_be_is_refused_and_leaves_nothing_behind() {
     assert!(matches!(error, CatalogueError::Exists { .. }), "{error}");
     remove(&control, "b", "0s").expect("it is gone");
     assert_eq!(paths(&rig), before);
+    let left = control.exports(&ExportsQuestion::default()).expect("they answer").exports;
+    assert_eq!(left.into_iter().map(|export| export.name).collect::<Vec<_>>(), ["x"]);
+    let records = fs::read_dir(rig.dir.path().join("state/exports"));
+    assert_eq!(records.map_or(0, Iterator::count), 0);
     rig.end();
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use paternoster_nbd::Command;
 use paternoster_server::ctl::{
-    CatalogueError, Control as _, Data, ExportAnswer, ExportsQuestion, RemovalQuestion,
+    CatalogueError, Control as _, Data, ExportAnswer, ExportsQuestion, ReloadMode, RemovalQuestion,
     ServedGroup, VolumeAnswer, VolumeStage, VolumesQuestion,
 };
 use serde_json::{Value, json};
@@ -137,7 +137,9 @@ fn what_was_answered_is_there_after_a_restart() {
     let after = rig.control().volume("b").expect("it is there");
     assert_eq!((after.size, after.group.as_str()), (1 << 20, "/new/b"));
     assert_eq!(files(rig.dir.path(), "images"), ["aa.img", "b.img", "c.img"]);
-    assert!(files(rig.dir.path(), "state/groups").is_empty());
+    // Another volume is in the group that b had brought along.
+    assert_eq!(files(rig.dir.path(), "state/groups"), ["%2Fb.json"]);
+    assert_eq!(weight(&rig, "/b"), Some(250));
     assert!(files(rig.dir.path(), "state/exports").is_empty());
     assert_eq!(weight(&rig, "/backup"), None);
     rig.end();
@@ -163,11 +165,11 @@ fn records_that_do_not_go_together_with_the_file_are_named_before_anything_is_se
         ),
         (
             POOL.replace("pools.fast", "pools.slow"),
-            "in pool \"fast\", which the configuration does not have; there are: \"slow\"",
+            "in pool \"fast\", and the configuration has no such pool; there are: \"slow\"",
         ),
         (
             POOL.replace("wfq", "cfq"),
-            "has limits, which the scheduler of pool \"fast\", cfq, has not; wfq has them",
+            "has limits, which cfq, the scheduler of pool \"fast\", does not support; wfq does",
         ),
     ] {
         let refused = refused(dir, &toml);
@@ -314,5 +316,135 @@ fn what_requests_have_made_is_the_same_in_a_file() {
     assert_eq!(exports(&rig), parts, "{toml}");
     assert_eq!(groups(&rig), before, "{toml}");
     assert_eq!(rig.control().export_config(), "");
+    rig.end();
+}
+
+#[test]
+fn removal_that_failed_is_asked_for_again_or_taken_back() {
+    let rig = pool();
+    for name in ["a", "b"] {
+        put(&rig, name, &json!({"pool": "fast", "size": "1M"}));
+    }
+    let images = rig.dir.path().join("images");
+    // What has the image's name cannot be removed as a file.
+    let aside = |name: &str| {
+        fs::rename(images.join(name), images.join("aside")).expect("it is moved");
+        fs::create_dir(images.join(name)).expect("a directory");
+    };
+    let back = |name: &str| {
+        fs::remove_dir(images.join(name)).expect("it is empty");
+        fs::rename(images.join("aside"), images.join(name)).expect("it is moved back");
+    };
+    for (name, is_kept) in [("a", true), ("b", false)] {
+        let image = format!("{name}.img");
+        aside(&image);
+        remove(&rig, name, Data::Delete).expect_err("it is a directory");
+        let missing = rig.control().volume(name).expect("it is known");
+        assert_eq!(missing.state, VolumeStage::Missing);
+        assert!(missing.why.as_ref().is_some_and(|why| why.contains("its removal failed")));
+        back(&image);
+        if is_kept {
+            rig.control().reopen_volume(name).expect("it is there");
+            rig.client(name).write(0, &[3; 512]);
+        }
+    }
+    let rig = rig.restarted(POOL);
+    assert_eq!(
+        (names(&rig), files(rig.dir.path(), "images")),
+        (vec!["a".into()], vec!["a.img".into()])
+    );
+    assert_eq!(rig.client("a").read(0, 512), [3; 512][..]);
+    rig.end();
+}
+
+#[test]
+fn change_whose_record_failed_is_recorded_when_it_is_asked_for_again() {
+    let rig = pool();
+    put(&rig, "a", &json!({"pool": "fast", "size": "1M"}));
+    let export = json!({"volume": "a", "read_only": true});
+    rig.control().put_export("b", &export, false).expect("it can be made");
+    let state = rig.dir.path().join("state");
+    for of in ["volumes", "exports"] {
+        fs::rename(state.join(of), state.join(format!("{of}-aside"))).expect("it is moved");
+        fs::write(state.join(of), "").expect("it is written");
+    }
+    let weight_7 = json!({"weight": 7});
+    let control = rig.control();
+    for error in [
+        control.patch_volume("a", &weight_7).map(drop).expect_err("it cannot be recorded"),
+        control.patch_export("b", &weight_7).map(drop).expect_err("it cannot be recorded"),
+    ] {
+        assert!(matches!(error, CatalogueError::NotRecorded { .. }), "{error}");
+    }
+    for of in ["volumes", "exports"] {
+        fs::remove_file(state.join(of)).expect("it is removed");
+        fs::rename(state.join(format!("{of}-aside")), state.join(of)).expect("it is moved back");
+    }
+    control.patch_volume("a", &weight_7).expect("it is recorded");
+    control.patch_export("b", &weight_7).expect("it is recorded");
+    drop(control);
+    let rig = rig.restarted(POOL);
+    assert_eq!([weight(&rig, "/a"), weight(&rig, "/b")], [Some(7); 2]);
+    rig.end();
+}
+
+#[test]
+fn what_is_on_a_missing_volume_stays_and_is_served_with_it_again() {
+    let rig = pool();
+    let control = rig.control();
+    control.put_group("/gold", &json!({"weight": 300})).expect("it can be made");
+    put(&rig, "a", &json!({"pool": "fast", "size": "1M", "group": "/gold"}));
+    let export = json!({"volume": "a", "read_only": true, "size": 4096, "weight": 9});
+    control.put_export("b", &export, false).expect("it can be made");
+    drop(control);
+    let image = rig.dir.path().join("images/a.img");
+    fs::rename(&image, rig.dir.path().join("aside")).expect("it is moved");
+    let rig = rig.restarted(POOL);
+    let control = rig.control();
+    let missing = control.export("b").expect("it is known");
+    assert_eq!((missing.state, missing.size), (VolumeStage::Missing, 4096));
+    let error = control.remove_group("/gold").expect_err("a volume is in it");
+    assert!(matches!(error, CatalogueError::NotEmpty { exports: 1, .. }), "{error}");
+    fs::rename(rig.dir.path().join("aside"), &image).expect("it is moved back");
+    control.reopen_volume("a").expect("it is there");
+    assert_eq!(control.export("b").expect("it is known").state, VolumeStage::Ready);
+    assert_eq!([weight(&rig, "/gold"), weight(&rig, "/b")], [Some(300), Some(9)]);
+    drop(rig.client("b"));
+    rig.end();
+}
+
+#[test]
+fn what_is_set_of_a_group_outlives_who_set_it_and_a_restart() {
+    let rig = pool();
+    let control = rig.control();
+    for name in ["a", "b", "c"] {
+        put(&rig, name, &json!({"pool": "fast", "size": "1M"}));
+    }
+    // Of one that has come with a volume; of one that stays since; of one whose volume goes.
+    let settings = json!({"weight": 7, "limits": {"riops": 5000}});
+    let changed = control.patch_group("/a", &settings).expect("it may change");
+    assert_eq!(control.volume("a").expect("it is there").weight, Some(7));
+    control.put_group("/b", &json!({})).expect("it stays");
+    control.patch_volume("b", &json!({"weight": 8})).expect("it may change");
+    control.patch_volume("c", &settings).expect("it may change");
+    put(&rig, "d", &json!({"pool": "fast", "size": "1M", "group": "/c"}));
+    remove(&rig, "c", Data::Keep).expect("it is gone");
+    drop(control);
+    let rig = rig.restarted(POOL);
+    let control = rig.control();
+    assert_eq!(["/a", "/b", "/c"].map(|path| weight(&rig, path)), [Some(7), Some(8), Some(7)]);
+    let after = control.served_group("/a").expect("it is there").settings;
+    assert_eq!(after["limits"], changed.settings["limits"]);
+    let kept = control.served_group("/c").expect("it is there").settings;
+    assert_eq!(kept["limits"], json!({"riops": 5000}));
+    // A file that is read again may not have one of them.
+    let file = rig.dir.path().join("c.toml");
+    let toml = format!(
+        "unix = \"x.sock\"\n{POOL}[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
+         [groups.\"/c\"]\n[exports.x]\ndisk = \"d\"\ngroup = \"/c\"\n"
+    );
+    fs::write(&file, toml.replace("DIR", ".")).expect("a file");
+    let error = control.with_file(&file).reload(ReloadMode::DryRun).expect_err("it may not");
+    assert!(error.to_string().contains("group \"/c\": a group of that name"), "{error}");
     rig.end();
 }

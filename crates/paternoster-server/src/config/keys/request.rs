@@ -29,7 +29,8 @@ keys! {
              nobody has open, or an image below its path that is there already.";
         copy: bool = false, Flag, restart, of "volume";
             "Whether a template is copied where its file system cannot share blocks.";
-        durable: Option<bool> = None, Flag, restart, default "whether there is a `state_dir`";
+        durable: Option<bool> = None, Flag, restart,
+            default "whether there is a `state_dir`; of an export, and its volume lasts";
             "Whether it is there again after a restart, recorded in the \
              [`state_dir`](#the-file).";
         limits: GroupLimits = GroupLimits::NONE, Limits, live, default "none";

@@ -48,9 +48,9 @@ keys! {
              socket serves it too.";
         state_dir: Option<PathBuf> = None, PATH, restart,
             range "a directory that no other server has";
-            "Where volumes and groups that are made by request are recorded, so that they are \
-             there again after a restart. It is made if it is not there. Without it they go with \
-             the server, and images stay.";
+            "Where volumes, exports and groups that are made by request are recorded, so that they \
+             are there again after a restart. It is made if it is not there. Without it they go \
+             with the server, and images stay.";
         memory: u64 = 64 << 20, MEMORY, restart, default "`\"64M\"`";
             "What the clients of one tenant may hold on one disk: commands in flight, payloads, \
              unsent replies, and their buffers. The server stops reading from a client whose \
