@@ -53,7 +53,6 @@ pub(super) struct Image {
     /// Whether it was made, and has not its own name yet.
     is_unfinished: bool,
     is_temporary: bool,
-    durable: bool,
 }
 
 impl Plan {
@@ -113,7 +112,7 @@ impl Plan {
         let Self { path, size, from, copy, durable } = self;
         let is_made = !matches!(from, From::Itself);
         if !is_made {
-            return Ok(Image { path, is_unfinished: false, is_temporary: false, durable });
+            return Ok(Image { path, is_unfinished: false, is_temporary: false });
         }
         if path.symlink_metadata().is_ok() {
             return Err(CatalogueError::ImageExists { path });
@@ -122,7 +121,7 @@ impl Plan {
         // A server that was killed may have left it: nobody else makes a volume of that name now.
         let _ = fs::remove_file(&unfinished);
         let file = open(pool, &unfinished, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        let image = Image { path, is_unfinished: true, is_temporary: true, durable };
+        let image = Image { path, is_unfinished: true, is_temporary: true };
         let failed = |error: io::Error| image_error(&image.path, &error);
         match from {
             From::New { allocated: true } => {
@@ -141,15 +140,12 @@ impl Plan {
 }
 
 impl Image {
-    /// Gives it its name, which nothing else may have.
+    /// Gives it its name, which nothing else may have. Where a crash takes the name back, the image
+    /// of a volume that is recorded is named again.
     pub(super) fn finish(&mut self) -> Result<(), CatalogueError> {
         if self.is_unfinished {
             name(&self.path)?;
             self.is_unfinished = false;
-            if self.durable {
-                let synced = sync_directory_of(&self.path);
-                synced.map_err(|error| image_error(&self.path, &error))?;
-            }
         }
         Ok(())
     }
@@ -190,8 +186,7 @@ pub(super) fn finish_recorded(path: &Path) -> Result<(), CatalogueError> {
     if path.exists() || !unfinished(path).exists() {
         return Ok(());
     }
-    name(path)?;
-    sync_directory_of(path).map_err(|error| image_error(path, &error))
+    name(path)
 }
 
 /// Refuses a size that no volume has that is made.
