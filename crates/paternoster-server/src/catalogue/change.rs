@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use super::create::not_own;
-use super::image::{check_free, check_size, image_error};
+use super::image::{check_free, check_size, finish_recorded, image_error};
 use super::{Catalogue, Pool, Stage};
 use crate::config::{GroupKeys, Source, VOLUME, Wanted};
 use crate::connections::{Removal, Removed};
@@ -51,7 +51,7 @@ impl Catalogue {
     /// Changes a volume to what is wanted. A growth stays also where the rest is refused.
     pub(super) fn change(&self, pool: &Pool, wanted: Wanted) -> Result<(), CatalogueError> {
         let name = wanted.name.clone();
-        let (before, size, has_own_group) = {
+        let (before, size, brought_before) = {
             let mut state = self.state();
             let volume = state.made(&name)?;
             (volume.of.clone(), volume.size, volume.has_own_group)
@@ -68,7 +68,7 @@ impl Catalogue {
             state.check_quotas(&wanted.group(), &name, new_size)?;
             wanted.keys.group.is_none() && !state.groups.has(&wanted.group())
         } else {
-            has_own_group
+            brought_before
         };
         if sets_group && wanted.keys.group.is_none() && !has_own_group {
             return Err(not_own(&wanted));
@@ -93,6 +93,7 @@ impl Catalogue {
         }
         if !away.is_empty() {
             self.remount(pool, &wanted, has_own_group, &away.join(", "))?;
+            self.serve_exports_of(&name);
         }
         if sets_group && wanted.keys.group.is_none() {
             self.set_own_group(&wanted)?;
@@ -101,13 +102,7 @@ impl Catalogue {
             let description = wanted.keys.description.clone();
             self.exports.change(&name, |entry| entry.info.description = description);
         }
-        let brought_before = {
-            let mut state = self.state();
-            let volume = state.made(&name)?;
-            let had = std::mem::replace(&mut volume.has_own_group, has_own_group);
-            volume.of = wanted;
-            had
-        };
+        self.state().made(&name)?.of = wanted;
         self.record(&name)?;
         if moves && brought_before { self.keep_brought(&before) } else { Ok(()) }
     }
@@ -198,7 +193,11 @@ impl Catalogue {
         // Its clients have left, so that a crash may leave it changed. If a removal had failed, the
         // record says from now on that it stays.
         let recorded = self.take_room(name).and_then(|()| self.record_as(&to_be, own_group));
-        let cut = recorded.and_then(|()| match &locked {
+        let named = match served {
+            Some(_) => Ok(()),
+            None => finish_recorded(wanted, &path),
+        };
+        let cut = recorded.and(named).and_then(|()| match &locked {
             // As long as the old back end is there, nobody else has the image.
             Some(_) if new_size < size => cut(&path, new_size),
             None if new_size < size => Err(not_served(path)),
@@ -217,6 +216,7 @@ impl Catalogue {
                 let mut state = self.state();
                 let volume = state.made(name)?;
                 (volume.stage, volume.of) = (Stage::Ready(id), to_be);
+                volume.has_own_group = own_group;
                 return Ok(());
             }
             Err(error) => error,

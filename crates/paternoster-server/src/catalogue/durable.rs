@@ -115,12 +115,17 @@ impl Catalogue {
     /// Keeps a group that has settings when what has brought it along goes, and others stay.
     pub(super) fn keep_brought(&self, of: &Wanted) -> Result<(), CatalogueError> {
         let path = of.group();
-        let kept = self.groups(|groups| {
-            let keys = groups.keys(&path).filter(|_| groups.exports(&path) > 0)?;
+        let keys = {
+            let state = self.state();
+            let has_others = state.members(&path).any(|other| other.name != of.name);
             let is_set = of.group_keys() != GroupKeys::default();
-            (is_set && !groups.is_of_file(&path)).then(|| keys.clone())
-        });
-        let Some(keys) = kept.filter(|_| self.store.is_some()) else { return Ok(()) };
+            let is_kept = has_others && is_set && !state.groups.is_of_file(&path);
+            let known = state.groups.keys(&path).cloned();
+            // Of those that are all missing it is not there.
+            let keys = known.unwrap_or_else(|| state.groups.full(of.group_keys()));
+            is_kept.then_some(keys)
+        };
+        let Some(keys) = keys.filter(|_| self.store.is_some()) else { return Ok(()) };
         self.record_group(&path, &keys)?;
         self.change_groups(|groups| groups.make(&path, &keys));
         Ok(())
@@ -169,11 +174,16 @@ impl Catalogue {
             restored(&wanted, self.serve_export_again(&wanted, record));
         }
         // Behind those that may have an image that one of them had.
+        let had_brought = removed.iter().filter(|(_, record)| record.own_group);
+        let had_brought: Vec<_> = had_brought.map(|(wanted, _)| wanted.clone()).collect();
         for (wanted, record) in removed {
             logged(&wanted.name, self.go_on_removing(&wanted, record));
         }
         for path in brought.keys() {
             self.change_groups(|groups| groups.unmake(path));
+        }
+        for wanted in had_brought {
+            logged(&wanted.name, self.keep_brought(&wanted));
         }
         self.warn_of_orphans();
         uris
@@ -183,7 +193,7 @@ impl Catalogue {
         let (pool, size) = (self.pool_of(wanted)?, wanted.more.size.unwrap_or_default());
         self.insert_missing(pool, wanted, record);
         let path = path_of(pool, wanted);
-        let served = path.and_then(|path| finish_recorded(&path)).and_then(|()| {
+        let served = path.and_then(|path| finish_recorded(wanted, &path)).and_then(|()| {
             self.take_room(&wanted.name)?;
             self.serve(pool, wanted, size)
         });
@@ -219,8 +229,12 @@ impl Catalogue {
     fn go_on_removing(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let (name, data) = (&of.name, record.removing.unwrap_or_default());
         self.insert_missing(self.pool_of(of)?, of, record);
-        let deleted = if data == Data::Delete { self.delete_image(of) } else { Ok(()) };
-        if let Err(error) = deleted.and_then(|()| self.forget(of)) {
+        let named = path_of(self.pool_of(of)?, of).and_then(|path| finish_recorded(of, &path));
+        let ended = named.and_then(|()| match data {
+            Data::Delete => self.delete_image(of),
+            Data::Keep => self.sync_name(of),
+        });
+        if let Err(error) = ended.and_then(|()| self.forget(of)) {
             self.state().made(name)?.stage = removal_failed(&error);
             return Err(error);
         }
@@ -240,6 +254,16 @@ impl Catalogue {
             return Err(CatalogueError::Image { path, why });
         }
         store::remove(&path).map_err(|error| image_error(&path, &error))
+    }
+
+    /// Makes durable what the image of a durable volume is called, which only its record says
+    /// until then.
+    pub(super) fn sync_name(&self, of: &Wanted) -> Result<(), CatalogueError> {
+        if !of.is_new() || !of.is_durable() {
+            return Ok(());
+        }
+        let path = path_of(self.pool_of(of)?, of)?;
+        store::sync_directory_of(&path).map_err(|error| image_error(&path, &error))
     }
 
     /// Names images in the directories of pools that are no volume's.

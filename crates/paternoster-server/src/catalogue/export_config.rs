@@ -23,7 +23,7 @@ impl Catalogue {
         let [mut groups, mut volumes, mut exports] = [(); 3].map(|()| Map::new());
         let mut unused = String::new();
         for path in state.groups.made() {
-            if state.exports_in(path) > 0 {
+            if state.members(path).next().is_some() {
                 groups.insert(path.to_owned(), Value::Object(state.group_in_file(path)));
             } else {
                 // A comment: a file has no such group.

@@ -35,6 +35,7 @@ impl Catalogue {
         }
         self.record_group(path, &wanted)?;
         self.change_groups(|groups| groups.make(path, &wanted));
+        self.change_who_brought(path, &wanted)?;
         Ok(Put { shown: self.group(path)?, is_new })
     }
 
@@ -48,16 +49,26 @@ impl Catalogue {
         let keys = self.group_keys(path)?;
         let wanted = new_group::patched(path, &keys, changes).map_err(CatalogueError::Value)?;
         self.change_group(path, &wanted)?;
-        if self.groups(|groups| groups.is_made(path)) {
+        let is_brought = self.change_who_brought(path, &wanted)?;
+        // What brings a group along says its weight and limits, and nothing else of it. What is set
+        // beyond that, or of one that nobody has brought, has it stay.
+        let stays = self.groups(|groups| {
+            let (weight, leaf_weight, limits) = (wanted.weight, wanted.leaf_weight, wanted.limits);
+            let brought = GroupKeys { weight, leaf_weight, limits, ..GroupKeys::default() };
+            let says_more = groups.full(wanted.clone()) != groups.full(brought);
+            let is_others = groups.is_of_file(path) || self.store.is_none();
+            groups.is_made(path) || !is_others && (says_more || !is_brought)
+        });
+        if stays {
             self.record_group(path, &wanted)?;
-        } else {
-            self.change_who_brought(path, &wanted)?;
+            self.change_groups(|groups| groups.make(path, &wanted));
         }
         self.group(path)
     }
 
-    /// What has brought a group along says the same of it, so that it does after a restart.
-    fn change_who_brought(&self, path: &str, wanted: &GroupKeys) -> Result<(), CatalogueError> {
+    /// What has brought a group along says the same of it, so that it does after a restart. Returns
+    /// whether something has.
+    fn change_who_brought(&self, path: &str, wanted: &GroupKeys) -> Result<bool, CatalogueError> {
         let name = {
             let state = self.state();
             let volumes = state.volumes.values().map(|of| (of.has_own_group, &of.of));
@@ -65,21 +76,25 @@ impl Catalogue {
             let mut brought = volumes.chain(exports).filter(|(has, _)| *has).map(|(_, of)| of);
             brought.find(|of| of.group() == path).map(|of| of.name.clone())
         };
-        let Some(name) = name else { return Ok(()) };
+        let Some(name) = name else { return Ok(false) };
         let _turn = self.turn(&name)?;
         let mut state = self.state();
         let of = match state.volumes.get_mut(&name) {
-            Some(volume) => Some(&mut volume.of),
-            None => state.exports.get_mut(&name).map(|export| &mut export.of),
+            Some(volume) => Some((&mut volume.of, volume.has_own_group)),
+            None => state.exports.get_mut(&name).map(|of| (&mut of.of, of.has_own_group)),
         };
-        let Some(of) = of else { return Ok(()) };
+        // It may have moved meanwhile.
+        let Some((of, true)) = of.filter(|(of, _)| of.group() == path) else {
+            return Ok(false);
+        };
         if wanted.weights().weight != of.group_keys().weights().weight {
             of.keys.weight = wanted.weight;
         }
         of.more.limits = wanted.limits;
         let is_volume = of.kind() == VOLUME;
         drop(state);
-        if is_volume { self.record(&name) } else { self.record_export(&name) }
+        let recorded = if is_volume { self.record(&name) } else { self.record_export(&name) };
+        recorded.map(|()| true)
     }
 
     /// Removes a group that was made by request and has no exports.
@@ -90,7 +105,7 @@ impl Catalogue {
         if state.groups.is_of_file(path) {
             return Err(CatalogueError::DeclaredInFile { what: "group", name: path.to_owned() });
         }
-        let exports = state.exports_in(path);
+        let exports = state.members(path).count();
         if exports > 0 || state.groups.has_below(path) {
             return Err(CatalogueError::NotEmpty { group: path.to_owned(), exports });
         }
@@ -174,11 +189,11 @@ impl Catalogue {
 }
 
 impl State {
-    /// How many exports are in a group or below it, also those that are not served now.
-    pub(super) fn exports_in(&self, path: &str) -> usize {
+    /// The volumes and exports in a group or below it, also those that are not served now.
+    pub(super) fn members(&self, path: &str) -> impl Iterator<Item = &Wanted> {
         let volumes = self.volumes.values().map(|volume| &volume.of);
         let exports = self.exports.values().map(|export| &export.of);
-        volumes.chain(exports).filter(|of| is_in(&of.group(), path)).count()
+        volumes.chain(exports).filter(move |of| is_in(&of.group(), path))
     }
 
     fn show_group(&self, path: &str) -> ServedGroup {

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use paternoster_disk::device_size;
 use rustix::fs::{
@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Pool;
-use super::store::{UNFINISHED, sync_directory_of};
+use super::store::{IMAGE, UNFINISHED, sync_directory_of};
 use crate::config::{MULTIPLE, Source, Wanted};
 use crate::ctl::CatalogueError;
 
@@ -181,9 +181,9 @@ fn name(path: &Path) -> Result<(), CatalogueError> {
     }
 }
 
-/// Gives the image of a volume that is recorded its name, if a crash came before that.
-pub(super) fn finish_recorded(path: &Path) -> Result<(), CatalogueError> {
-    if path.exists() || !unfinished(path).exists() {
+/// Gives the image of a volume that was made its name, if a crash came before that.
+pub(super) fn finish_recorded(of: &Wanted, path: &Path) -> Result<(), CatalogueError> {
+    if !of.is_new() || path.exists() || !unfinished(path).exists() {
         return Ok(());
     }
     name(path)
@@ -228,7 +228,7 @@ pub(super) fn path_of(pool: &Pool, wanted: &Wanted) -> Result<PathBuf, Catalogue
     match &wanted.more.source {
         Source::Path(path) => beside(pool, path),
         Source::New { .. } | Source::Template(_) => {
-            Ok(directory(pool)?.join(format!("{}.img", wanted.name)))
+            Ok(directory(pool)?.join(format!("{}{IMAGE}", wanted.name)))
         }
     }
 }
@@ -243,6 +243,10 @@ fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, CatalogueError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(UNFINISHED) {
         let why = format!("a name that does not begin with {UNFINISHED:?} is allowed: rename it");
+        return Err(CatalogueError::Image { path: path.to_owned(), why });
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        let why = "a path without \"..\" is allowed".to_owned();
         return Err(CatalogueError::Image { path: path.to_owned(), why });
     }
     match &pool.keys.path {

@@ -112,6 +112,12 @@ impl Records {
             let export = config.exports.iter().find(|export| export.name == wanted.name)?;
             Some(declared_too(export.what(), wanted.kind(), &wanted.name))
         });
+        let both = self.volumes.iter().filter(|(volume, _)| {
+            self.exports.iter().any(|(export, _)| export.name == volume.name)
+        });
+        let both = both.map(|(volume, _)| {
+            format!("{:?} is recorded as a volume and as an export: remove one record", volume.name)
+        });
         let is_of_file = |path: &str| config.groups.iter().any(|group| group.path == path);
         let made = self.volumes.iter().chain(&self.exports).filter(|(wanted, record)| {
             let sets_group = wanted.group_keys() != GroupKeys::default();
@@ -140,7 +146,7 @@ impl Records {
                 None => None,
             }
         });
-        twice.chain(groups).chain(brought).chain(pools).chain(exports).collect()
+        twice.chain(both).chain(groups).chain(brought).chain(pools).chain(exports).collect()
     }
 
     /// Returns why something cannot be on its pool.

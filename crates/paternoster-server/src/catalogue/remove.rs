@@ -42,23 +42,22 @@ impl Catalogue {
             self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
             (locked, synced) = (Some(backend), of_sync);
         }
-        let deleted = match question.data {
+        let brought = if has_own_group { self.keep_brought(&of) } else { Ok(()) };
+        let ended = brought.and_then(|()| match question.data {
             Data::Delete => self.delete_image(&of),
-            Data::Keep => Ok(()),
-        };
-        if let Err(error) = deleted.and_then(|()| self.forget(&of)) {
+            Data::Keep => self.sync_name(&of),
+        });
+        if let Err(error) = ended.and_then(|()| self.forget(&of)) {
             // It stays known, so that it can be asked for again.
             self.state().made(name)?.stage = removal_failed(&error);
             return Err(error);
         }
-        let brought = has_own_group.then(|| self.keep_brought(&of));
         // Until here nobody else could have taken the image. What closing it takes is not the
         // owner's time.
         drop(locked);
         self.state().volumes.remove(name);
         let data = question.data;
         tracing::info!(disk = pool.name, volume = name, ?data, "a volume is removed");
-        brought.unwrap_or(Ok(()))?;
         synced.map_err(|errno| {
             let (name, why) = (name.to_owned(), errno.to_string());
             CatalogueError::NotDurable { name, why }

@@ -27,6 +27,8 @@ use crate::uri::encode;
 /// The layout of the directory and of its files: it grows when one of them means something else.
 const FORMAT: &str = "1";
 const FORMAT_FILE: &str = "format";
+/// How the name of an image ends.
+pub(super) const IMAGE: &str = ".img";
 /// Where files are: the format, and the records of each kind.
 pub(super) const VOLUMES: &str = "volumes";
 pub(super) const EXPORTS: &str = "exports";
@@ -84,7 +86,9 @@ impl Store {
             };
             for file in files {
                 let file = file?;
-                let is_unfinished = file.file_name().to_string_lossy().starts_with(UNFINISHED);
+                let name = file.file_name().to_string_lossy().into_owned();
+                // An image that is being made is called so too, and has an extension.
+                let is_unfinished = name.starts_with(UNFINISHED) && !name.ends_with(IMAGE);
                 if is_unfinished && file.file_type()?.is_file() {
                     fs::remove_file(file.path())?;
                 }

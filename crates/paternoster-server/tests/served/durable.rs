@@ -222,6 +222,9 @@ fn removal_that_had_begun_goes_on_and_what_was_never_told_is_cleared_away() {
     }
     let dir = rig.dir.path().to_owned();
     let volumes = dir.join("state/volumes");
+    // As a crash has it behind the record, and before the image had its name.
+    let images = dir.join("images");
+    fs::rename(images.join("kept.img"), images.join(".new-kept.img")).expect("it is moved");
     for (name, data) in [("gone", "delete"), ("kept", "keep")] {
         let path = volumes.join(format!("{name}.json"));
         let text = fs::read_to_string(&path).expect("it is there");
@@ -429,10 +432,17 @@ fn what_is_set_of_a_group_outlives_who_set_it_and_a_restart() {
     control.patch_volume("c", &settings).expect("it may change");
     put(&rig, "d", &json!({"pool": "fast", "size": "1M", "group": "/c"}));
     remove(&rig, "c", Data::Keep).expect("it is gone");
+    // Of one that is above a volume's, and a quota of one that has come with a volume.
+    put(&rig, "e", &json!({"pool": "fast", "size": "1M", "group": "/org/e"}));
+    control.patch_group("/org", &json!({"weight": 9})).expect("it may change");
+    put(&rig, "f", &json!({"pool": "fast", "size": "1M"}));
+    control.patch_group("/f", &json!({"volumes": 3})).expect("it may change");
     drop(control);
     let rig = rig.restarted(POOL);
     let control = rig.control();
-    assert_eq!(["/a", "/b", "/c"].map(|path| weight(&rig, path)), [Some(7), Some(8), Some(7)]);
+    let weights = ["/a", "/b", "/c", "/org"].map(|path| weight(&rig, path));
+    assert_eq!(weights, [7, 8, 7, 9].map(Some));
+    assert_eq!(control.served_group("/f").expect("it is there").settings["volumes"], 3);
     let after = control.served_group("/a").expect("it is there").settings;
     assert_eq!(after["limits"], changed.settings["limits"]);
     let kept = control.served_group("/c").expect("it is there").settings;

@@ -135,6 +135,8 @@ fn volume_is_made_used_grown_and_removed() {
     assert!(matches!(rig.refused("vm7", &body), CatalogueError::ImageExists { .. }));
     let body = json!({"pool": "fast", "source": {"path": ".new-x.img"}});
     assert!(rig.refused("vm8", &body).to_string().contains("rename it"));
+    let body = json!({"pool": "fast", "source": {"path": "../images/vm7.img"}});
+    assert!(rig.refused("vm8", &body).to_string().contains("without \"..\""));
     let taken = rig.make("vm7", &json!({"pool": "fast", "source": {"path": "vm7.img"}}));
     assert_eq!(taken.size, 16 << 20);
     assert_eq!(rig.client("vm7").read((8 << 20) - 4096, 4096), [7; 4096][..]);
