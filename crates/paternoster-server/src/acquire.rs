@@ -178,6 +178,16 @@ fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
     }))
 }
 
+/// Opens an image. One that somebody else has locked is tried again, if there is patience.
+pub(crate) fn open_image(
+    path: &Path,
+    options: FileOptions,
+    patience: Patience,
+) -> io::Result<FileBackend> {
+    let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    patience.take(|| FileBackend::open(path, options), is_locked)
+}
+
 /// Opens what stands behind a volume of a disk, both as indices.
 fn open_backend(
     config: &Config,
@@ -196,10 +206,7 @@ fn open_backend(
     Ok(match backend {
         &BackendConfig::File { ref path, cache } => {
             let read_only = exports.iter().all(|export| export.keys.read_only);
-            let open = || FileBackend::open(path, FileOptions { read_only, cache });
-            let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-            let backend = patience
-                .take(open, is_locked)
+            let backend = open_image(path, FileOptions { read_only, cache }, patience)
                 .with_context(|| format!("{what} {name:?}: cannot open {}", path.display()))?;
             borders::check(config, place, exports, &backend.capabilities())?;
             Box::new(backend)

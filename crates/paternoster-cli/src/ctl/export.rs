@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::columns::Columns;
 use super::settings::number_or_text;
 use super::units::{Bytes, or_none};
-use super::volume::{Answer, changed, keys, of_file, show, stage};
+use super::volume::{Answer, changed, keys, of_file, pages, show, stage};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Ask {
@@ -126,16 +126,12 @@ pub(super) fn ask(socket: &Path, ask: &Ask) -> Result<String> {
 fn list(socket: &Path, volume: Option<&str>, json: bool) -> Result<String> {
     let (limit, after, volume) = (Some(1000), None, volume.map(str::to_owned));
     let mut question = ExportsQuestion { volume, limit, after };
-    let (mut text, mut exports) = (String::new(), Vec::new());
-    loop {
-        let (page, answer) = fetch_exports(socket, &question)?;
-        text += &page;
-        exports.extend(answer.exports);
-        question.after = answer.next;
-        if question.after.is_none() {
-            return Ok(if json { text } else { table(&exports) });
-        }
-    }
+    let (text, exports) = pages(|after| {
+        question.after = after;
+        let (text, page) = fetch_exports(socket, &question)?;
+        Ok((text, page.exports, page.next))
+    })?;
+    Ok(if json { text } else { table(&exports) })
 }
 
 fn table(exports: &[ExportAnswer]) -> String {

@@ -315,15 +315,30 @@ fn list(socket: &Path, pool: Option<&str>, group: Option<&str>, json: bool) -> R
         limit: Some(1000),
         after: None,
     };
-    let (mut text, mut volumes) = (String::new(), Vec::new());
+    let (text, volumes) = pages(|after| {
+        question.after = after;
+        let (text, page) = fetch_volumes(socket, &question)?;
+        Ok((text, page.volumes, page.next))
+    })?;
+    Ok(if json { text } else { table(&volumes) })
+}
+
+/// A page of objects: its text, the objects, and behind which name there are more.
+type Page<T> = (String, Vec<T>, Option<String>);
+
+/// Asks for one page behind the other: their texts, and all objects.
+pub(super) fn pages<T>(
+    mut page: impl FnMut(Option<String>) -> Result<Page<T>>,
+) -> Result<(String, Vec<T>)> {
+    let (mut text, mut all, mut after) = (String::new(), Vec::new(), None);
     loop {
-        let (page, answer) = fetch_volumes(socket, &question)?;
+        let (page, objects, next) = page(after)?;
         text += &page;
-        volumes.extend(answer.volumes);
-        question.after = answer.next;
-        if question.after.is_none() {
-            return Ok(if json { text } else { table(&volumes) });
+        all.extend(objects);
+        if next.is_none() {
+            return Ok((text, all));
         }
+        after = next;
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use paternoster::{GroupLimits, Nanos};
+use paternoster::Nanos;
 use paternoster_disk::{Backend, VolumeId};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::{Catalogue, Pool, Stage};
 use crate::config::{GroupKeys, Source, VOLUME, Wanted};
 use crate::connections::{Removal, Removed};
 use crate::ctl::{CatalogueError, VolumeAnswer};
+use crate::sockets::Patience;
 
 impl Catalogue {
     /// Applies a merge patch to a volume.
@@ -24,7 +25,7 @@ impl Catalogue {
         patch: &Value,
     ) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
-        let before = self.state().made(name)?.of.clone();
+        let before = self.state().made(name)?.asked.of.clone();
         let mut wanted = before.patched(patch).map_err(CatalogueError::Value)?;
         self.decide_durable(&mut wanted)?;
         if !wanted.is_made_as(&before) {
@@ -41,7 +42,7 @@ impl Catalogue {
         let (wanted, own_group) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.of.clone(), volume.has_own_group)
+            (volume.asked.of.clone(), volume.asked.has_own_group)
         };
         self.remount(self.pool_of(&wanted)?, &wanted, own_group, "it is reopened: that")?;
         self.serve_exports_of(name);
@@ -54,11 +55,11 @@ impl Catalogue {
         let (before, size, brought_before) = {
             let mut state = self.state();
             let volume = state.made(&name)?;
-            (volume.of.clone(), volume.size, volume.has_own_group)
+            (volume.asked.of.clone(), volume.size, volume.asked.has_own_group)
         };
         if wanted == before {
             // It may have been changed by a request whose record could not be written.
-            return self.record(&name);
+            return self.record(VOLUME, &name);
         }
         let new_size = wanted.more.size.unwrap_or(size);
         let sets_group = wanted.group_keys() != before.group_keys();
@@ -66,7 +67,7 @@ impl Catalogue {
         let has_own_group = if moves {
             let state = self.state();
             state.check_quotas(&wanted.group(), &name, new_size)?;
-            wanted.keys.group.is_none() && !state.groups.has(&wanted.group())
+            state.gets_own_group(&wanted)?
         } else {
             brought_before
         };
@@ -76,9 +77,8 @@ impl Catalogue {
         if new_size != size {
             check_size(new_size)?;
         }
-        let own_limits = sets_group && wanted.more.limits != GroupLimits::NONE;
-        if own_limits || moves && self.groups(|groups| groups.is_limited(&wanted.group())) {
-            pool.check_has_limits()?;
+        if sets_group || moves {
+            self.check_limits(pool, &wanted)?;
         }
         let away = [
             moves.then_some("group"),
@@ -102,8 +102,8 @@ impl Catalogue {
             let description = wanted.keys.description.clone();
             self.exports.change(&name, |entry| entry.info.description = description);
         }
-        self.state().made(&name)?.of = wanted;
-        self.record(&name)?;
+        self.state().made(&name)?.asked.of = wanted;
+        self.record(VOLUME, &name)?;
         if moves && brought_before { self.keep_brought(&before) } else { Ok(()) }
     }
 
@@ -127,9 +127,9 @@ impl Catalogue {
         let (path, before, mut grown, own_group) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            let (path, before, of) = (volume.path.clone(), volume.size, volume.of.clone());
-            let own_group = volume.has_own_group;
-            if volume.served().is_none() {
+            let (path, before, of) = (volume.path.clone(), volume.size, volume.asked.of.clone());
+            let own_group = volume.asked.has_own_group;
+            if volume.stage.served().is_none() {
                 return Err(not_served(path));
             }
             state.check_room(pool, name, size)?;
@@ -153,7 +153,7 @@ impl Catalogue {
                 file.sync_all().map_err(failed)?;
                 self.record_as(&grown, own_group)?;
             }
-            let Some(served) = self.state().made(name)?.served() else { return Ok(()) };
+            let Some(served) = self.state().made(name)?.stage.served() else { return Ok(()) };
             let refused = |allowed| CatalogueError::Size { size, allowed };
             let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
             answer.map_err(|error| refused(error.to_string()))
@@ -164,7 +164,7 @@ impl Catalogue {
             return Err(error);
         }
         self.exports.change(name, |entry| entry.info.size = size);
-        self.state().made(name)?.of.more.size = Some(size);
+        self.state().made(name)?.asked.of.more.size = Some(size);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Catalogue {
         let (served, mut before, path, mut size) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.served(), volume.of.clone(), volume.path.clone(), volume.size)
+            (volume.stage.served(), volume.asked.of.clone(), volume.path.clone(), volume.size)
         };
         let new_size = wanted.more.size.unwrap_or(size);
         let locked = match served {
@@ -203,25 +203,27 @@ impl Catalogue {
             None if new_size < size => Err(not_served(path)),
             _ => Ok(()),
         });
+        // The kernel may hold the image a moment longer than whoever has closed it.
+        let patience = if locked.is_some() { Patience::AWhile } else { Patience::None };
         drop(locked);
         if cut.is_ok() {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.size, volume.of.more.size) = (new_size, Some(new_size));
+            (volume.size, volume.asked.of.more.size) = (new_size, Some(new_size));
             (size, before.more.size) = (new_size, Some(new_size));
         }
-        let again = cut.and_then(|()| self.serve(pool, wanted, new_size));
+        let again = cut.and_then(|()| self.serve(pool, wanted, new_size, patience));
         let error = match again {
             Ok(id) => {
                 let mut state = self.state();
                 let volume = state.made(name)?;
-                (volume.stage, volume.of) = (Stage::Ready(id), to_be);
-                volume.has_own_group = own_group;
+                (volume.stage, volume.asked.of) = (Stage::Ready(id), to_be);
+                volume.asked.has_own_group = own_group;
                 return Ok(());
             }
             Err(error) => error,
         };
-        let stage = match self.serve(pool, &before, size) {
+        let stage = match self.serve(pool, &before, size, patience) {
             Ok(id) => Stage::Ready(id),
             Err(_) => Stage::Missing(error.to_string()),
         };
@@ -269,9 +271,7 @@ impl Catalogue {
         volume.stage = Stage::Creating;
         Ok(backend)
     }
-}
 
-impl Catalogue {
     /// Takes the place of a volume's descriptor, if there was none when the server started.
     pub(super) fn take_room(&self, name: &str) -> Result<(), CatalogueError> {
         if self.state().made(name)?.room.is_none() {

@@ -7,16 +7,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::GroupLimits;
-use paternoster_disk::{Backend as _, FileBackend, FileOptions, NoVolume, VolumeId};
+use paternoster_disk::{Backend as _, FileOptions, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::durable::logged;
 use super::image::{Plan, check_free, image_error};
-use super::{Catalogue, Pool, Stage, State, Volume};
+use super::{Asked, Catalogue, Pool, Stage, State, Volume};
+use crate::acquire::open_image;
 use crate::config::{EXPORT, GroupKeys, SameDevice, VOLUME, Wanted, check_volume_name, is_in};
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
 use crate::messages::NewVolume;
+use crate::sockets::Patience;
 
 /// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
 struct Reserved<'c> {
@@ -46,7 +48,7 @@ impl Catalogue {
         let (before, size) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.of.clone(), volume.size)
+            (volume.asked.of.clone(), volume.size)
         };
         if only_new {
             return Err(CatalogueError::NotNew { what: VOLUME, name: name.to_owned() });
@@ -68,9 +70,9 @@ impl Catalogue {
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, &plan)?;
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
-        let recorded = self.record(&wanted.name);
+        let recorded = self.record(VOLUME, &wanted.name);
         let named = recorded.and_then(|()| image.finish());
-        let served = named.and_then(|()| self.serve(pool, wanted, size));
+        let served = named.and_then(|()| self.serve(pool, wanted, size, Patience::None));
         let served = served.inspect_err(|_| logged(&wanted.name, self.forget(wanted)))?;
         image.keep();
         reserved.keep(served);
@@ -91,8 +93,8 @@ impl Catalogue {
         let state = self.state();
         let Some(volume) = state.volumes.get(name) else { return Ok(None) };
         let why = match () {
-            () if volume.of.keys.pool.as_deref() != Some(&pool.name) => "is of another pool",
-            () if !volume.of.keys.read_only => "is not read-only, as a template is",
+            () if volume.asked.of.keys.pool.as_deref() != Some(&pool.name) => "is of another pool",
+            () if !volume.asked.of.keys.read_only => "is not read-only, as a template is",
             () => return Ok(Some(volume.path.clone())),
         };
         let path = volume.path.clone();
@@ -120,17 +122,9 @@ impl Catalogue {
         state.check_quotas(&wanted.group(), &wanted.name, plan.size)?;
         let mut of = wanted.clone();
         of.more.size = Some(plan.size);
-        let volume = Volume {
-            of,
-            is_of_file: false,
-            path: plan.path.clone(),
-            is_made: wanted.is_new(),
-            has_own_group,
-            size: plan.size,
-            stage: Stage::Creating,
-            recorded: None,
-            room: Some(room),
-        };
+        let asked = Asked::by_request(of, has_own_group);
+        let (path, size, room) = (plan.path.clone(), plan.size, Some(room));
+        let volume = Volume { asked, path, size, stage: Stage::Creating, room };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
     }
@@ -141,6 +135,7 @@ impl Catalogue {
         pool: &Pool,
         wanted: &Wanted,
         size: u64,
+        patience: Patience,
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
         let path = {
@@ -148,7 +143,7 @@ impl Catalogue {
             state.made(name)?.path.clone()
         };
         let options = FileOptions { read_only: wanted.keys.read_only, cache: pool.keys.cache };
-        let backend = FileBackend::open(&path, options);
+        let backend = open_image(&path, options, patience);
         let backend = backend.map_err(|error| image_error(&path, &error))?;
         check_device(pool, &path)?;
         let has = backend.capabilities().size;

@@ -8,19 +8,22 @@
 //!   remove   record says so ─▶ drained, synced ─▶ image deleted ─▶ no record ─▶ answered
 //! ```
 //!
-//! Wherever a server is killed, what was answered is there, whole; what was not is there or it is
-//! not, and a removal that has begun goes on.
+//! Wherever a server is killed, what was answered is there, whole. What was not answered may be
+//! there or not, and a removal that has begun goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 
-use super::image::{finish_recorded, image_error, path_of};
+use paternoster_disk::VolumeId;
+
+use super::image::{IMAGE, finish_recorded, image_error, path_of};
 use super::record::{GroupRecord, MadeRecord, Records};
 use super::store::{self, EXPORTS, GROUPS, VOLUMES};
-use super::{Catalogue, Pool, Stage, State, Volume};
+use super::{Asked, Catalogue, Pool, Stage, State, Volume};
 use crate::config::{GroupKeys, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, Data};
+use crate::sockets::Patience;
 
 impl Catalogue {
     /// Says of a volume that is asked for whether it is durable, if the request does not.
@@ -29,12 +32,13 @@ impl Catalogue {
         if durable && self.store.is_none() { Err(CatalogueError::NoStateDir) } else { Ok(()) }
     }
 
-    /// The same of an export, which can last as long as its volume.
+    /// Says of an export that is asked for whether it is durable; it lasts no longer than its
+    /// volume.
     pub(super) fn decide_durable_export(&self, wanted: &mut Wanted) -> Result<(), CatalogueError> {
         let lasts = {
             let state = self.state();
             let volume = state.volumes.get(wanted.keys.volume.as_deref().unwrap_or_default());
-            volume.is_some_and(|volume| volume.is_of_file || volume.of.is_durable())
+            volume.is_some_and(|volume| volume.asked.is_of_file || volume.asked.of.is_durable())
         };
         let durable = *wanted.more.durable.get_or_insert(lasts && self.store.is_some());
         match () {
@@ -47,19 +51,20 @@ impl Catalogue {
         }
     }
 
-    /// Records a volume as it is in the catalogue, if it is durable.
-    pub(super) fn record(&self, name: &str) -> Result<(), CatalogueError> {
+    /// Records a volume or an export as it is in the catalogue, if it is durable.
+    pub(super) fn record(&self, kind: &str, name: &str) -> Result<(), CatalogueError> {
         let (of, own_group) = {
             let mut state = self.state();
-            let volume = state.made(name)?;
-            (volume.of.clone(), volume.has_own_group)
+            let asked = state.asked(kind, name)?;
+            (asked.of.clone(), asked.has_own_group)
         };
         self.write(&of, MadeRecord::of(&of, own_group))
     }
 
-    /// The same where something else has failed, which is what is answered.
+    /// Records a volume as it is after a step that failed. That error is answered; one of the
+    /// record is logged.
     pub(super) fn record_again(&self, name: &str) {
-        logged(name, self.record(name));
+        logged(name, self.record(VOLUME, name));
     }
 
     /// Records a volume as it is to be, if it is durable.
@@ -69,27 +74,17 @@ impl Catalogue {
 
     /// Records that a volume is being removed, if it is durable.
     pub(super) fn record_removal(&self, of: &Wanted, data: Data) -> Result<(), CatalogueError> {
-        let own_group = self.state().made(&of.name)?.has_own_group;
+        let own_group = self.state().asked(VOLUME, &of.name)?.has_own_group;
         let mut record = MadeRecord::of(of, own_group);
         record.removing = Some(data);
         self.write(of, record)
-    }
-
-    /// Records an export as it is in the catalogue, if it is durable.
-    pub(super) fn record_export(&self, name: &str) -> Result<(), CatalogueError> {
-        let (of, own_group) = {
-            let mut state = self.state();
-            let export = state.made_export(name)?;
-            (export.of.clone(), export.has_own_group)
-        };
-        self.write(&of, MadeRecord::of(&of, own_group))
     }
 
     fn write(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let Some(store) = self.store.as_ref().filter(|_| of.is_durable()) else { return Ok(()) };
         {
             let mut state = self.state();
-            let recorded = state.recorded(of)?;
+            let recorded = &mut state.asked(of.kind(), &of.name)?.recorded;
             if recorded.as_ref() == Some(&record) {
                 return Ok(());
             }
@@ -98,15 +93,15 @@ impl Catalogue {
         }
         let written = store.write(directory_of(of), &record);
         written.map_err(|error| not_recorded(of.kind(), &of.name, &error))?;
-        *self.state().recorded(of)? = Some(record);
+        self.state().asked(of.kind(), &of.name)?.recorded = Some(record);
         Ok(())
     }
 
     /// Has a volume or an export have no record.
     pub(super) fn forget(&self, of: &Wanted) -> Result<(), CatalogueError> {
         let Some(store) = self.store.as_ref().filter(|_| of.is_durable()) else { return Ok(()) };
-        if let Ok(recorded) = self.state().recorded(of) {
-            *recorded = None;
+        if let Ok(asked) = self.state().asked(of.kind(), &of.name) {
+            asked.recorded = None;
         }
         let removed = store.remove(directory_of(of), &of.name);
         removed.map_err(|error| not_recorded(of.kind(), &of.name, &error))
@@ -195,7 +190,7 @@ impl Catalogue {
         let path = path_of(pool, wanted);
         let served = path.and_then(|path| finish_recorded(wanted, &path)).and_then(|()| {
             self.take_room(&wanted.name)?;
-            self.serve(pool, wanted, size)
+            self.serve(pool, wanted, size, Patience::AWhile)
         });
         self.state().made(&wanted.name)?.stage = match &served {
             Ok(id) => Stage::Ready(*id),
@@ -206,21 +201,13 @@ impl Catalogue {
 
     /// Takes a volume into the catalogue that is not served.
     fn insert_missing(&self, pool: &Pool, wanted: &Wanted, record: MadeRecord) {
-        let path = path_of(pool, wanted).unwrap_or_else(|_| {
-            wanted.path().cloned().unwrap_or_else(|| format!("{}.img", wanted.name).into())
-        });
+        // Where the pool has no directory by now, the volume says so and has no path.
+        let path = path_of(pool, wanted).unwrap_or_default();
+        let size = wanted.more.size.unwrap_or_default();
+        let opening = Stage::Missing("it is being opened".to_owned());
         let mut state = self.state();
-        let volume = Volume {
-            of: wanted.clone(),
-            is_of_file: false,
-            path,
-            is_made: wanted.is_new(),
-            has_own_group: record.own_group && !state.groups.is_of_file(&wanted.group()),
-            size: wanted.more.size.unwrap_or_default(),
-            stage: Stage::Missing("it is being opened".to_owned()),
-            recorded: Some(record),
-            room: None,
-        };
+        let asked = Asked::recorded(wanted.clone(), record, &state.groups);
+        let volume = Volume { asked, path, size, stage: opening, room: None };
         state.volumes.insert(wanted.name.clone(), volume);
     }
 
@@ -281,7 +268,7 @@ impl Catalogue {
 }
 
 /// How a volume is whose removal has failed.
-pub(super) fn removal_failed(error: &CatalogueError) -> Stage {
+pub(super) fn removal_failed(error: &CatalogueError) -> Stage<VolumeId> {
     Stage::Missing(format!("its removal failed, and can be asked for again: {error}"))
 }
 
@@ -294,21 +281,13 @@ fn directory_of(of: &Wanted) -> &'static str {
 const ORPHANS_SHOWN: usize = 5;
 
 impl State {
-    /// What is recorded of what was made by request.
-    fn recorded(&mut self, of: &Wanted) -> Result<&mut Option<MadeRecord>, CatalogueError> {
-        if of.kind() == VOLUME {
-            return Ok(&mut self.made(&of.name)?.recorded);
-        }
-        Ok(&mut self.made_export(&of.name)?.recorded)
-    }
-
     fn orphans(&self, pool: &Pool) -> Vec<String> {
         let Some(directory) = &pool.keys.path else { return Vec::new() };
         let known: BTreeSet<_> = self.volumes.values().map(|volume| &volume.path).collect();
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
-        let images = files.map(|file| file.path()).filter(|path| {
-            path.extension().is_some_and(|extension| extension == "img") && !known.contains(path)
-        });
+        let images = files
+            .map(|file| file.path())
+            .filter(|path| path.to_string_lossy().ends_with(IMAGE) && !known.contains(path));
         let mut names: Vec<_> = images
             .filter_map(|path| Some(format!("{:?}", path.file_name()?.to_string_lossy())))
             .collect();

@@ -41,11 +41,11 @@ impl Catalogue {
             }
             Value::Object(keys)
         };
-        for (name, volume) in state.volumes.iter().filter(|(_, volume)| !volume.is_of_file) {
-            volumes.insert(name.clone(), in_file(&volume.of, volume.has_own_group));
+        for (name, volume) in state.volumes.iter().filter(|(_, volume)| !volume.asked.is_of_file) {
+            volumes.insert(name.clone(), in_file(&volume.asked.of, volume.asked.has_own_group));
         }
-        for (name, export) in state.exports.iter().filter(|(_, export)| !export.is_of_file) {
-            exports.insert(name.clone(), in_file(&export.of, export.has_own_group));
+        for (name, export) in state.exports.iter().filter(|(_, export)| !export.asked.is_of_file) {
+            exports.insert(name.clone(), in_file(&export.asked.of, export.asked.has_own_group));
         }
         let all = [("groups", groups), ("volumes", volumes), ("exports", exports)];
         let all = all.into_iter().filter(|(_, tables)| !tables.is_empty());

@@ -1,7 +1,7 @@
 //! Exports beside those that volumes have of their own: those of the file, and read-only ones of
 //! volumes that are made, changed and removed by request, as for a backup.
 
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use paternoster::GroupLimits;
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::create::not_own;
 use super::durable::logged;
 use super::record::MadeRecord;
-use super::{Catalogue, Disk, Pool, State, Volume};
+use super::show::page;
+use super::{Asked, Catalogue, Disk, Pool, Stage, State, Volume};
 use crate::config::{EXPORT, ExportConfig, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
-    CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion, VolumeStage,
+    CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion,
 };
 use crate::export_table::{Entry, Told};
 use crate::messages::NewExport;
@@ -22,26 +23,10 @@ use crate::stat::Stat;
 /// An export that is not a volume's own.
 #[derive(Debug)]
 pub(super) struct Export {
-    /// As it was asked for.
-    pub(super) of: Wanted,
-    pub(super) is_of_file: bool,
-    /// Whether its group has come with it, so that weight and limits are the export's.
-    pub(super) has_own_group: bool,
-    /// Its disk or pool, as an index; none if its volume is not there.
-    disk: Option<usize>,
+    pub(super) asked: Asked,
     bytes: Range<u64>,
-    stage: Stage,
-    /// What its record says, if it has one.
-    pub(super) recorded: Option<MadeRecord>,
-}
-
-/// How an export is.
-#[derive(Clone, Debug)]
-enum Stage {
-    Ready,
-    Draining,
-    /// It could not be served again, for this reason.
-    Missing(String),
+    /// With its disk or pool, as an index.
+    stage: Stage<usize>,
 }
 
 /// The part of a volume that an export is.
@@ -55,15 +40,8 @@ struct Part<'c> {
 impl Export {
     /// One that the file declares.
     pub(super) fn of_file(export: &ExportConfig) -> Self {
-        Self {
-            of: Wanted::of_file(export),
-            is_of_file: true,
-            has_own_group: false,
-            disk: Some(export.disk),
-            bytes: export.bytes(),
-            stage: Stage::Ready,
-            recorded: None,
-        }
+        let (asked, bytes) = (Asked::of_file(export), export.bytes());
+        Self { asked, bytes, stage: Stage::Ready(export.disk) }
     }
 }
 
@@ -97,7 +75,7 @@ impl Catalogue {
         patch: &Value,
     ) -> Result<ExportAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
-        let before = self.state().made_export(name)?.of.clone();
+        let before = self.state().made_export(name)?.asked.of.clone();
         let mut wanted = before.patched(patch).map_err(CatalogueError::Value)?;
         self.decide_durable_export(&mut wanted)?;
         self.change_export(wanted)?;
@@ -113,20 +91,21 @@ impl Catalogue {
     ) -> Result<(), CatalogueError> {
         let drain = question.drain()?;
         let _turn = self.turn(name)?;
-        let of = self.state().made_export(name)?.of.clone();
+        let of = self.state().made_export(name)?.asked.of.clone();
         // It has nothing that the next server would have to end.
         self.forget(&of)?;
-        let (disk, has_own_group) = {
+        let (served, has_own_group) = {
             let mut state = self.state();
             let export = state.made_export(name)?;
-            export.stage = Stage::Draining;
-            (export.disk, export.has_own_group)
+            let served = export.stage.served();
+            if let Some(disk) = served {
+                export.stage = Stage::Draining(disk);
+            }
+            (served, export.asked.has_own_group)
         };
-        let served = self.exports.get(name).zip(disk);
-        if let Some((entry, disk)) = served {
-            let Entry { export, owner, .. } = &*entry;
+        if let Some((entry, disk)) = self.exports.get(name).zip(served) {
             self.exports.change(name, |entry| entry.is_leaving = true);
-            let gone = owner.remove_export(Arc::clone(export), drain);
+            let gone = entry.owner.remove_export(Arc::clone(&entry.export), drain);
             gone.recv().map_err(|_| CatalogueError::Unanswered(self.disks[disk].name.clone()))?;
             self.exports.remove(name);
             self.change_groups(|groups| groups.leave(&of.group(), disk));
@@ -158,18 +137,12 @@ impl Catalogue {
         wanted.keys.size = Some(part.bytes.end - part.bytes.start);
         {
             let mut state = self.state();
-            let export = Export {
-                of: wanted.clone(),
-                is_of_file: false,
-                has_own_group: state.gets_own_group(&wanted)?,
-                disk: Some(part.pool.disk),
-                bytes: part.bytes.clone(),
-                stage: Stage::Ready,
-                recorded: None,
-            };
+            let asked = Asked::by_request(wanted.clone(), state.gets_own_group(&wanted)?);
+            let (bytes, served) = (part.bytes.clone(), Stage::Ready(part.pool.disk));
+            let export = Export { asked, bytes, stage: served };
             state.exports.insert(name.clone(), export);
         }
-        let served = self.record_export(name).and_then(|()| self.serve_export(&wanted, part));
+        let served = self.record(EXPORT, name).and_then(|()| self.serve_export(&wanted, part));
         served.inspect_err(|_| {
             logged(name, self.forget(&wanted));
             self.state().exports.remove(name);
@@ -182,7 +155,7 @@ impl Catalogue {
         let state = self.state();
         let volume = state.volumes.get(volume_name);
         let volume = volume.ok_or_else(|| CatalogueError::NoSuchVolume(volume_name.to_owned()))?;
-        let whole = self.exports.get(volume_name).filter(|_| volume.served().is_some());
+        let whole = self.exports.get(volume_name).filter(|_| volume.stage.served().is_some());
         let whole = whole.ok_or_else(|| CatalogueError::NotServed(volume_name.to_owned()))?;
         let bytes = bytes_of(wanted, volume)?;
         if !wanted.keys.read_only {
@@ -193,7 +166,7 @@ impl Catalogue {
             );
             return Err(CatalogueError::Value(why));
         }
-        Ok(Part { pool: self.pool_of(&volume.of)?, whole, bytes })
+        Ok(Part { pool: self.pool_of(&volume.asked.of)?, whole, bytes })
     }
 
     /// Has clients enter an export that is in the catalogue.
@@ -233,16 +206,10 @@ impl Catalogue {
         let (offset, size) = (wanted.keys.offset, wanted.keys.size.unwrap_or_default());
         {
             let mut state = self.state();
-            let group = wanted.group();
-            let export = Export {
-                of: wanted.clone(),
-                is_of_file: false,
-                has_own_group: record.own_group && !state.groups.is_of_file(&group),
-                disk: None,
-                bytes: offset..offset.saturating_add(size),
-                stage: Stage::Missing("its volume is not served".to_owned()),
-                recorded: Some(record),
-            };
+            let asked = Asked::recorded(wanted.clone(), record, &state.groups);
+            let bytes = offset..offset.saturating_add(size);
+            let missing = Stage::Missing("its volume is not served".to_owned());
+            let export = Export { asked, bytes, stage: missing };
             state.exports.insert(wanted.name.clone(), export);
         }
         self.serve_missing_export(&wanted.name)
@@ -256,7 +223,7 @@ impl Catalogue {
             if !matches!(export.stage, Stage::Missing(_)) {
                 return Ok(());
             }
-            export.of.clone()
+            export.asked.of.clone()
         };
         let served = self.part(&wanted).and_then(|part| {
             let (disk, bytes) = (part.pool.disk, part.bytes.clone());
@@ -266,7 +233,7 @@ impl Catalogue {
         let export = state.made_export(name)?;
         match served {
             Ok((disk, bytes)) => {
-                (export.disk, export.bytes, export.stage) = (Some(disk), bytes, Stage::Ready);
+                (export.bytes, export.stage) = (bytes, Stage::Ready(disk));
                 Ok(())
             }
             Err(error) => {
@@ -280,9 +247,9 @@ impl Catalogue {
     pub(super) fn serve_exports_of(&self, volume: &str) {
         let names: Vec<_> = {
             let state = self.state();
-            let exports = state.exports.values().filter(|export| !export.is_of_file);
-            let of_volume = exports.filter(|export| volume_of(&export.of) == volume);
-            of_volume.map(|export| export.of.name.clone()).collect()
+            let exports = state.exports.values().filter(|export| !export.asked.is_of_file);
+            let of_volume = exports.filter(|export| volume_of(&export.asked.of) == volume);
+            of_volume.map(|export| export.asked.of.name.clone()).collect()
         };
         for name in names {
             let turn = self.turn(&name);
@@ -293,19 +260,18 @@ impl Catalogue {
     /// Changes an export to what is wanted.
     fn change_export(&self, mut wanted: Wanted) -> Result<(), CatalogueError> {
         let name = wanted.name.clone();
-        let (before, disk, size, has_own_group) = {
-            let mut state = self.state();
-            let export = state.made_export(&name)?;
-            let size = export.bytes.end - export.bytes.start;
-            (export.of.clone(), export.disk, size, export.has_own_group)
-        };
         self.serve_missing_export(&name)?;
+        let (before, served, size, has_own_group) = {
+            let mut state = self.state();
+            let Export { asked, bytes, stage } = state.made_export(&name)?;
+            (asked.of.clone(), stage.served(), bytes.end - bytes.start, asked.has_own_group)
+        };
         if wanted.keys.size.is_none_or(|wanted| wanted == size) {
             wanted.keys.size = before.keys.size;
         }
         if wanted == before {
             // It may have been changed by a request whose record could not be written.
-            return self.record_export(&name);
+            return self.record(EXPORT, &name);
         }
         let fixed = |of: &Wanted| {
             let mut of = of.clone();
@@ -322,15 +288,15 @@ impl Catalogue {
             if !has_own_group {
                 return Err(not_own(&wanted));
             }
-            if let Some(pool) = self.pools.iter().find(|pool| Some(pool.disk) == disk) {
+            if let Some(pool) = self.pools.iter().find(|pool| Some(pool.disk) == served) {
                 self.check_limits(pool, &wanted)?;
             }
             self.set_own_group(&wanted)?;
         }
         let description = wanted.keys.description.clone();
         self.exports.change(&name, |entry| entry.info.description = description);
-        self.state().made_export(&name)?.of = wanted;
-        self.record_export(&name)
+        self.state().made_export(&name)?.asked.of = wanted;
+        self.record(EXPORT, &name)
     }
 
     /// Shows one export that is not a volume's own.
@@ -339,7 +305,7 @@ impl Catalogue {
             let state = self.state();
             let export = state.exports.get(name);
             let export = export.ok_or_else(|| CatalogueError::NoSuchExport(name.to_owned()))?;
-            vec![(export.disk, self.show_export(export))]
+            vec![(export.stage.served(), self.show_export(&state, export))]
         };
         self.count_clients(&mut shown)?;
         Ok(shown.pop().expect("there is one").1)
@@ -351,40 +317,33 @@ impl Catalogue {
         question: &ExportsQuestion,
     ) -> Result<ExportsAnswer, CatalogueError> {
         let limit = question.limit()?;
-        let after = match &question.after {
-            Some(after) => Bound::Excluded(after.clone()),
-            None => Bound::Unbounded,
+        let is_meant = |export: &Export| {
+            let volume = export.asked.of.keys.volume.as_ref();
+            question.volume.as_ref().is_none_or(|of| volume == Some(of))
         };
-        let (mut shown, is_more) = {
+        let (mut shown, next) = {
             let state = self.state();
-            let all = state.exports.range((after, Bound::Unbounded)).map(|(_, export)| export);
-            let is_meant = |export: &&Export| {
-                let volume = export.of.keys.volume.as_ref();
-                question.volume.as_ref().is_none_or(|of| volume == Some(of))
-            };
-            let mut meant = all.filter(is_meant);
-            let shown = meant.by_ref().take(limit);
-            let shown: Vec<_> = shown.map(|of| (of.disk, self.show_export(of))).collect();
-            (shown, meant.next().is_some())
+            let (meant, next) = page(&state.exports, question.after.as_deref(), limit, is_meant);
+            let shown = meant.into_iter();
+            let shown = shown.map(|of| (of.stage.served(), self.show_export(&state, of)));
+            (shown.collect::<Vec<_>>(), next)
         };
         self.count_clients(&mut shown)?;
-        let exports: Vec<_> = shown.into_iter().map(|(_, shown)| shown).collect();
-        let next = exports.last().filter(|_| is_more).map(|last| last.name.clone());
+        let exports = shown.into_iter().map(|(_, shown)| shown).collect();
         Ok(ExportsAnswer { version: Stat::VERSION, exports, next })
     }
 
-    fn show_export(&self, export: &Export) -> ExportAnswer {
-        let Export { of, bytes, .. } = export;
-        let (state, why) = match &export.stage {
-            Stage::Ready => (VolumeStage::Ready, None),
-            Stage::Draining => (VolumeStage::Draining, None),
-            Stage::Missing(why) => (VolumeStage::Missing, Some(why.clone())),
-        };
+    fn show_export(&self, known: &State, export: &Export) -> ExportAnswer {
+        let Export { asked: Asked { of, is_of_file, .. }, bytes, stage } = export;
+        let (state, why) = stage.shown();
+        let disk = stage.served().map(|disk| self.disks[disk].name.clone());
+        // One that is not served is of its volume's pool.
+        let pool = || known.volumes.get(volume_of(of))?.asked.of.keys.pool.clone();
         let own = of.keys.group.is_none().then(|| of.group_keys());
         ExportAnswer {
             version: Stat::VERSION,
             name: of.name.clone(),
-            disk: export.disk.map(|disk| self.disks[disk].name.clone()).unwrap_or_default(),
+            disk: disk.or_else(pool).unwrap_or_default(),
             volume: of.keys.volume.clone(),
             offset: bytes.start,
             size: bytes.end - bytes.start,
@@ -394,8 +353,8 @@ impl Catalogue {
             ioprio: of.keys.ioprio.to_string(),
             read_only: of.keys.read_only,
             description: of.keys.description.clone(),
-            durable: of.is_durable() || export.is_of_file,
-            of_file: export.is_of_file,
+            durable: of.is_durable() || *is_of_file,
+            of_file: *is_of_file,
             state,
             why,
             clients: 0,
@@ -429,7 +388,7 @@ impl State {
     /// An export that was made by request.
     pub(super) fn made_export(&mut self, name: &str) -> Result<&mut Export, CatalogueError> {
         match self.exports.get_mut(name) {
-            Some(export) if export.is_of_file => {
+            Some(export) if export.asked.is_of_file => {
                 Err(CatalogueError::DeclaredInFile { what: EXPORT, name: name.to_owned() })
             }
             Some(export) => Ok(export),
@@ -439,9 +398,9 @@ impl State {
 
     /// Refuses a volume that has exports beside its own, which are on it as it is.
     pub(super) fn check_no_exports(&self, volume: &str) -> Result<(), CatalogueError> {
-        let having = |export: &&Export| export.of.keys.volume.as_deref() == Some(volume);
+        let having = |export: &&Export| export.asked.of.keys.volume.as_deref() == Some(volume);
         let exports = self.exports.values().filter(having);
-        let exports: Vec<_> = exports.map(|export| format!("{:?}", export.of.name)).collect();
+        let exports: Vec<_> = exports.map(|export| format!("{:?}", export.asked.of.name)).collect();
         if exports.is_empty() {
             return Ok(());
         }
@@ -464,7 +423,7 @@ fn bytes_of(wanted: &Wanted, volume: &Volume) -> Result<Range<u64>, CatalogueErr
         let why = format!(
             "export {name:?}: {size} bytes from {offset} on are not in volume {:?}, which has \
              {all}",
-            volume.of.name
+            volume.asked.of.name
         );
         return Err(CatalogueError::Value(why));
     }

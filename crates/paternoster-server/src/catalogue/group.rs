@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::{Catalogue, Disk, State, check_have_limits, store};
-use crate::config::{GroupKeys, Keys as _, VOLUME, Wanted, is_in, new_group};
+use super::{Asked, Catalogue, Disk, State, check_have_limits, store};
+use crate::config::{GroupKeys, Keys as _, Wanted, is_in, new_group};
 use crate::control::PATIENCE;
 use crate::ctl::{CatalogueError, GroupChange, GroupError, GroupsAnswer, Put, ServedGroup};
 use crate::messages::GroupSettings;
@@ -69,32 +69,26 @@ impl Catalogue {
     /// What has brought a group along says the same of it, so that it does after a restart. Returns
     /// whether something has.
     fn change_who_brought(&self, path: &str, wanted: &GroupKeys) -> Result<bool, CatalogueError> {
-        let name = {
+        let brings = |asked: &Asked| asked.has_own_group && asked.of.group() == path;
+        let found = {
             let state = self.state();
-            let volumes = state.volumes.values().map(|of| (of.has_own_group, &of.of));
-            let exports = state.exports.values().map(|of| (of.has_own_group, &of.of));
-            let mut brought = volumes.chain(exports).filter(|(has, _)| *has).map(|(_, of)| of);
-            brought.find(|of| of.group() == path).map(|of| of.name.clone())
+            let mut all = state.all_asked();
+            all.find(|asked| brings(asked)).map(|asked| (asked.of.kind(), asked.of.name.clone()))
         };
-        let Some(name) = name else { return Ok(false) };
+        let Some((kind, name)) = found else { return Ok(false) };
         let _turn = self.turn(&name)?;
-        let mut state = self.state();
-        let of = match state.volumes.get_mut(&name) {
-            Some(volume) => Some((&mut volume.of, volume.has_own_group)),
-            None => state.exports.get_mut(&name).map(|of| (&mut of.of, of.has_own_group)),
-        };
-        // It may have moved meanwhile.
-        let Some((of, true)) = of.filter(|(of, _)| of.group() == path) else {
-            return Ok(false);
-        };
-        if wanted.weights().weight != of.group_keys().weights().weight {
-            of.keys.weight = wanted.weight;
+        {
+            let mut state = self.state();
+            // It may have moved or gone meanwhile.
+            let Some(asked) = state.asked(kind, &name).ok().filter(|asked| brings(asked)) else {
+                return Ok(false);
+            };
+            if wanted.weights().weight != asked.of.group_keys().weights().weight {
+                asked.of.keys.weight = wanted.weight;
+            }
+            asked.of.more.limits = wanted.limits;
         }
-        of.more.limits = wanted.limits;
-        let is_volume = of.kind() == VOLUME;
-        drop(state);
-        let recorded = if is_volume { self.record(&name) } else { self.record_export(&name) };
-        recorded.map(|()| true)
+        self.record(kind, &name).map(|()| true)
     }
 
     /// Removes a group that was made by request and has no exports.
@@ -191,9 +185,7 @@ impl Catalogue {
 impl State {
     /// The volumes and exports in a group or below it, also those that are not served now.
     pub(super) fn members(&self, path: &str) -> impl Iterator<Item = &Wanted> {
-        let volumes = self.volumes.values().map(|volume| &volume.of);
-        let exports = self.exports.values().map(|export| &export.of);
-        volumes.chain(exports).filter(move |of| is_in(&of.group(), path))
+        self.all_asked().map(|asked| &asked.of).filter(move |of| is_in(&of.group(), path))
     }
 
     fn show_group(&self, path: &str) -> ServedGroup {
@@ -212,7 +204,7 @@ impl State {
 
     /// How many volumes those are, and the bytes of them.
     pub(super) fn used_by(&self, is_meant: impl Fn(&Wanted) -> bool) -> (usize, u64) {
-        let meant = self.volumes.values().filter(|volume| is_meant(&volume.of));
+        let meant = self.volumes.values().filter(|volume| is_meant(&volume.asked.of));
         meant.fold((0, 0), |(count, used), of| (count + 1, u64::saturating_add(used, of.size)))
     }
 }

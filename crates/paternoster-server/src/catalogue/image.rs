@@ -18,9 +18,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Pool;
-use super::store::{IMAGE, UNFINISHED, sync_directory_of};
+use super::store::{UNFINISHED, sync_directory_of};
 use crate::config::{MULTIPLE, Source, Wanted};
 use crate::ctl::CatalogueError;
+
+/// How the name of an image ends.
+pub(super) const IMAGE: &str = ".img";
 
 /// Only the user who runs the server may use an image that it makes.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -110,8 +113,7 @@ impl Plan {
     /// Makes the image.
     pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, CatalogueError> {
         let Self { path, size, from, copy, durable } = self;
-        let is_made = !matches!(from, From::Itself);
-        if !is_made {
+        if matches!(from, From::Itself) {
             return Ok(Image { path, is_unfinished: false, is_temporary: false });
         }
         if path.symlink_metadata().is_ok() {

@@ -36,9 +36,9 @@ use self::record::MadeRecord;
 pub(crate) use self::record::{Records, declared_too};
 pub(crate) use self::store::Store;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{BackendConfig, Config, DiskKeys, EXPORT, VOLUME, Wanted, devices_of};
+use crate::config::{BackendConfig, Config, DiskKeys, ExportConfig, VOLUME, Wanted, devices_of};
 use crate::control::PATIENCE;
-use crate::ctl::{CatalogueError, GroupError};
+use crate::ctl::{CatalogueError, GroupError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
 use crate::uri::Place;
@@ -95,29 +95,33 @@ struct State {
 /// A volume of a pool.
 #[derive(Debug)]
 struct Volume {
-    /// As it was asked for.
-    of: Wanted,
-    is_of_file: bool,
+    asked: Asked,
     path: PathBuf,
-    /// Whether its image was made with it.
-    is_made: bool,
-    /// Whether its group has come with it, so that weight and limits are the volume's.
-    has_own_group: bool,
     size: u64,
-    stage: Stage,
-    /// What its record says, if it has one.
-    recorded: Option<MadeRecord>,
+    /// With what its owner calls it.
+    stage: Stage<VolumeId>,
     /// The place of its descriptor; none of the file's.
     room: Option<VolumeRoom>,
 }
 
-/// How a volume is.
+/// A volume or an export as it was asked for.
+#[derive(Debug)]
+struct Asked {
+    of: Wanted,
+    is_of_file: bool,
+    /// Whether its group has come with it, so that weight and limits are its own.
+    has_own_group: bool,
+    /// What its record says, if it has one.
+    recorded: Option<MadeRecord>,
+}
+
+/// How a volume or an export is, with where it is served.
 #[derive(Clone, Debug)]
-enum Stage {
+enum Stage<S> {
     Creating,
-    Ready(VolumeId),
-    Draining(VolumeId),
-    /// It could not be opened again, for this reason.
+    Ready(S),
+    Draining(S),
+    /// It could not be served again, for this reason.
     Missing(String),
 }
 
@@ -156,19 +160,10 @@ impl Catalogue {
             let backend = &config.disks[export.disk].volumes[export.volume].backend;
             let BackendConfig::File { path, .. } = backend else { return None };
             let id = *volumes.get(export.disk)?.get(export.volume)?;
-            let mut of = Wanted::of_file(export);
-            of.more.size = Some(export.size);
-            let volume = Volume {
-                of,
-                is_of_file: true,
-                path: path.clone(),
-                is_made: false,
-                has_own_group: false,
-                size: export.size,
-                stage: Stage::Ready(id),
-                recorded: None,
-                room: None,
-            };
+            let mut asked = Asked::of_file(export);
+            asked.of.more.size = Some(export.size);
+            let (path, size, stage) = (path.clone(), export.size, Stage::Ready(id));
+            let volume = Volume { asked, path, size, stage, room: None };
             Some((export.name.clone(), volume))
         });
         let state = State {
@@ -206,10 +201,8 @@ impl Catalogue {
     /// The names of volumes and exports that were made by request, and what each is.
     pub(crate) fn made_by_request(&self) -> BTreeMap<String, &'static str> {
         let state = self.state();
-        let volumes = state.volumes.iter().filter(|(_, volume)| !volume.is_of_file);
-        let exports = state.exports.iter().filter(|(_, export)| !export.is_of_file);
-        let volumes = volumes.map(|(name, _)| (name.clone(), VOLUME));
-        volumes.chain(exports.map(|(name, _)| (name.clone(), EXPORT))).collect()
+        let made = state.all_asked().filter(|asked| !asked.is_of_file);
+        made.map(|asked| (asked.of.name.clone(), asked.of.kind())).collect()
     }
 
     fn pool(&self, name: &str) -> Result<&Pool, CatalogueError> {
@@ -247,11 +240,25 @@ impl Drop for Turn<'_> {
 }
 
 impl State {
+    /// All volumes and exports as they were asked for.
+    fn all_asked(&self) -> impl Iterator<Item = &Asked> {
+        let volumes = self.volumes.values().map(|volume| &volume.asked);
+        volumes.chain(self.exports.values().map(|export| &export.asked))
+    }
+
+    /// A volume or an export that was made by request.
+    fn asked(&mut self, kind: &str, name: &str) -> Result<&mut Asked, CatalogueError> {
+        if kind == VOLUME {
+            return Ok(&mut self.made(name)?.asked);
+        }
+        Ok(&mut self.made_export(name)?.asked)
+    }
+
     /// A volume that was made by request.
     fn made(&mut self, name: &str) -> Result<&mut Volume, CatalogueError> {
         match self.volumes.get_mut(name) {
-            Some(volume) if volume.is_of_file => {
-                Err(CatalogueError::DeclaredInFile { what: "volume", name: name.to_owned() })
+            Some(volume) if volume.asked.is_of_file => {
+                Err(CatalogueError::DeclaredInFile { what: VOLUME, name: name.to_owned() })
             }
             Some(volume) => Ok(volume),
             None => Err(CatalogueError::NoSuchVolume(name.to_owned())),
@@ -259,12 +266,42 @@ impl State {
     }
 }
 
-impl Volume {
-    /// What its owner calls it, if it is served.
-    fn served(&self) -> Option<VolumeId> {
-        match self.stage {
-            Stage::Ready(served) | Stage::Draining(served) => Some(served),
-            Stage::Creating | Stage::Missing(_) => None,
+impl Asked {
+    /// What the file declares.
+    fn of_file(export: &ExportConfig) -> Self {
+        let of = Wanted::of_file(export);
+        Self { of, is_of_file: true, has_own_group: false, recorded: None }
+    }
+
+    /// What a request asks for.
+    fn by_request(of: Wanted, has_own_group: bool) -> Self {
+        Self { of, is_of_file: false, has_own_group, recorded: None }
+    }
+
+    /// What a record says.
+    fn recorded(of: Wanted, record: MadeRecord, groups: &Groups) -> Self {
+        // By now the group may be the file's.
+        let has_own_group = record.own_group && !groups.is_of_file(&of.group());
+        Self { of, is_of_file: false, has_own_group, recorded: Some(record) }
+    }
+}
+
+impl<S: Copy> Stage<S> {
+    /// Where it is served, if it is.
+    fn served(&self) -> Option<S> {
+        match *self {
+            Self::Ready(served) | Self::Draining(served) => Some(served),
+            Self::Creating | Self::Missing(_) => None,
+        }
+    }
+
+    /// The same as answers have it, with what is wrong.
+    fn shown(&self) -> (VolumeStage, Option<String>) {
+        match self {
+            Self::Creating => (VolumeStage::Creating, None),
+            Self::Ready(_) => (VolumeStage::Ready, None),
+            Self::Draining(_) => (VolumeStage::Draining, None),
+            Self::Missing(why) => (VolumeStage::Missing, Some(why.clone())),
         }
     }
 }

@@ -19,11 +19,10 @@ impl Catalogue {
             let mut state = self.state();
             state.check_no_exports(name)?;
             let volume = state.made(name)?;
-            let (path, is_made) = (volume.path.clone(), volume.is_made);
-            if question.data == Data::Delete && !is_made {
-                return Err(CatalogueError::NotMadeHere(path));
+            if question.data == Data::Delete && !volume.asked.of.is_new() {
+                return Err(CatalogueError::NotMadeHere(volume.path.clone()));
             }
-            (volume.of.clone(), volume.served(), volume.has_own_group)
+            (volume.asked.of.clone(), volume.stage.served(), volume.asked.has_own_group)
         };
         let pool = self.pool_of(&of)?;
         self.record_removal(&of, question.data).inspect_err(|_| self.record_again(name))?;

@@ -7,7 +7,7 @@ use paternoster_disk::VolumeId;
 use serde_json::Value;
 
 use super::image::free;
-use super::{Catalogue, Stage, Volume};
+use super::{Catalogue, Volume};
 use crate::config::is_in;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
@@ -15,6 +15,22 @@ use crate::ctl::{
 };
 use crate::messages::VolumeState;
 use crate::stat::Stat;
+
+/// Those of the objects behind a name that are meant, so many at most; and the name to go on
+/// behind, if there are more.
+pub(super) fn page<'m, T>(
+    all: &'m BTreeMap<String, T>,
+    after: Option<&str>,
+    limit: usize,
+    is_meant: impl Fn(&T) -> bool,
+) -> (Vec<&'m T>, Option<String>) {
+    let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut meant = all.range::<str, _>((after, Bound::Unbounded)).filter(|(_, of)| is_meant(of));
+    let page: Vec<_> = meant.by_ref().take(limit).collect();
+    let last = page.last().map(|(name, _)| (*name).clone());
+    let next = last.filter(|_| meant.next().is_some());
+    (page.into_iter().map(|(_, of)| of).collect(), next)
+}
 
 impl Catalogue {
     /// Shows one volume.
@@ -33,7 +49,7 @@ impl Catalogue {
         let state = self.state();
         let volume = state.volumes.get(name);
         let volume = volume.ok_or_else(|| CatalogueError::NoSuchVolume(name.to_owned()))?;
-        Ok((volume.served(), self.show(volume)))
+        Ok((volume.stage.served(), self.show(volume)))
     }
 
     /// Shows those that are asked for, in the order of their names.
@@ -46,29 +62,18 @@ impl Catalogue {
             self.pool(pool)?;
         }
         let is_meant = |volume: &Volume| {
-            let pool = volume.of.keys.pool.as_ref();
-            let group = volume.of.group();
+            let pool = volume.asked.of.keys.pool.as_ref();
+            let group = volume.asked.of.group();
             question.pool.as_ref().is_none_or(|of| pool == Some(of))
                 && question.group.as_ref().is_none_or(|of| is_in(&group, of))
         };
         let state = self.state();
-        let after = match &question.after {
-            Some(after) => Bound::Excluded(after.clone()),
-            None => Bound::Unbounded,
-        };
-        let mut meant = state
-            .volumes
-            .range((after, Bound::Unbounded))
-            .map(|(_, volume)| volume)
-            .filter(|volume| is_meant(volume));
-        let shown = meant.by_ref().take(limit);
-        let shown = shown.map(|of| (of.served(), self.show(of)));
+        let (meant, next) = page(&state.volumes, question.after.as_deref(), limit, is_meant);
+        let shown = meant.into_iter().map(|of| (of.stage.served(), self.show(of)));
         let mut shown: Vec<_> = shown.collect();
-        let is_more = meant.next().is_some();
         drop(state);
         self.complete(&mut shown)?;
-        let volumes: Vec<_> = shown.into_iter().map(|(_, shown)| shown).collect();
-        let next = volumes.last().filter(|_| is_more).map(|last| last.name.clone());
+        let volumes = shown.into_iter().map(|(_, shown)| shown).collect();
         Ok(VolumesAnswer { version: Stat::VERSION, volumes, next })
     }
 
@@ -96,21 +101,16 @@ impl Catalogue {
 
     /// What is known of a volume without asking its owner.
     fn show(&self, volume: &Volume) -> VolumeAnswer {
-        let of = &volume.of;
+        let of = &volume.asked.of;
         let mut body = of.body();
         let own = of.keys.group.is_none().then(|| of.group_keys());
-        let (stage, why) = match &volume.stage {
-            Stage::Creating => (VolumeStage::Creating, None),
-            Stage::Ready(_) => (VolumeStage::Ready, None),
-            Stage::Draining(_) => (VolumeStage::Draining, None),
-            Stage::Missing(why) => (VolumeStage::Missing, Some(why.clone())),
-        };
+        let (stage, why) = volume.stage.shown();
         VolumeAnswer {
             version: Stat::VERSION,
             name: of.name.clone(),
             pool: of.keys.pool.clone().unwrap_or_default(),
             size: volume.size,
-            source: body.remove("source").filter(|_| !volume.is_of_file),
+            source: body.remove("source").filter(|_| !volume.asked.is_of_file),
             path: volume.path.clone(),
             group: of.group(),
             weight: own.map(|keys| keys.weights().weight.value()),
@@ -118,8 +118,8 @@ impl Catalogue {
             ioprio: of.keys.ioprio.to_string(),
             read_only: of.keys.read_only,
             description: of.keys.description.clone(),
-            durable: of.is_durable() || volume.is_of_file,
-            of_file: volume.is_of_file,
+            durable: of.is_durable() || volume.asked.is_of_file,
+            of_file: volume.asked.is_of_file,
             export: of.name.clone(),
             state: stage,
             why,

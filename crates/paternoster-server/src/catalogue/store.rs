@@ -21,14 +21,13 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::image::IMAGE;
 use crate::sockets::Patience;
 use crate::uri::encode;
 
 /// The layout of the directory and of its files: it grows when one of them means something else.
 const FORMAT: &str = "1";
 const FORMAT_FILE: &str = "format";
-/// How the name of an image ends.
-pub(super) const IMAGE: &str = ".img";
 /// Where files are: the format, and the records of each kind.
 pub(super) const VOLUMES: &str = "volumes";
 pub(super) const EXPORTS: &str = "exports";

@@ -406,6 +406,7 @@ fn what_is_on_a_missing_volume_stays_and_is_served_with_it_again() {
     let control = rig.control();
     let missing = control.export("b").expect("it is known");
     assert_eq!((missing.state, missing.size), (VolumeStage::Missing, 4096));
+    assert_eq!(missing.disk, "fast", "its volume's pool");
     let error = control.remove_group("/gold").expect_err("a volume is in it");
     assert!(matches!(error, CatalogueError::NotEmpty { exports: 1, .. }), "{error}");
     fs::rename(rig.dir.path().join("aside"), &image).expect("it is moved back");
