@@ -25,7 +25,10 @@ impl Program {
         match self {
             Self::Nbdkit => {
                 let mut command = Command::new("nbdkit");
-                command.args(["--foreground", "--unix"]).arg(socket).args(["file", "far.img"]);
+                // With more, version 1.32 may end with a failed assertion (`sock >= 0`) where two
+                // of them find at once that their client has hung up.
+                command.args(["--foreground", "--threads=1", "--unix"]).arg(socket);
+                command.args(["file", "far.img"]);
                 command
             }
             Self::QemuNbd => {
