@@ -52,26 +52,27 @@ impl ControlHandle {
         self.setting_groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn disks(&self) -> &[Disk] {
-        &self.catalogue.disks
+    fn disks(&self) -> Vec<Arc<Disk>> {
+        self.catalogue.disks()
     }
 
     /// The disk of that name.
-    fn disk(&self, name: &str) -> Result<&Disk, UnknownDisk> {
-        let found = self.disks().iter().find(|disk| disk.name == name);
-        found.ok_or_else(|| {
-            let known = quoted(self.disks().iter().map(|disk| &disk.name));
+    fn disk(&self, name: &str) -> Result<Arc<Disk>, UnknownDisk> {
+        let disks = self.disks();
+        let found = disks.iter().find(|disk| disk.name == name);
+        found.cloned().ok_or_else(|| {
+            let known = quoted(disks.iter().map(|disk| &disk.name));
             UnknownDisk { disk: name.to_owned(), known }
         })
     }
 
     /// The disks that a change of a group is for: one, or all that it is on.
-    fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, GroupError> {
+    fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<Arc<Disk>>, GroupError> {
         let group = group.to_owned();
+        let disks = self.disks();
         let having = self.catalogue.groups(|groups| {
-            let disks = self.disks().iter().enumerate();
-            let here = disks.filter(|(index, _)| groups.is_on(&group, *index));
-            let having: Vec<_> = here.map(|(_, disk)| disk).collect();
+            let here = disks.into_iter().filter(|disk| groups.is_on(&group, disk.number));
+            let having: Vec<_> = here.collect();
             if having.is_empty() { Err(quoted(groups.known())) } else { Ok(having) }
         });
         let having = match having {
@@ -81,7 +82,7 @@ impl ControlHandle {
         let Some(name) = disk else { return Ok(having) };
         self.disk(name)?;
         let found = having.iter().find(|disk| disk.name == *name);
-        found.map(|disk| vec![*disk]).ok_or_else(|| {
+        found.map(|disk| vec![Arc::clone(disk)]).ok_or_else(|| {
             let disk = name.clone();
             let known = quoted(having.iter().map(|disk| &disk.name));
             GroupError::NotOnDisk { group, disk, known }
@@ -101,7 +102,7 @@ impl Control for ControlHandle {
         let GroupQuestion { group, disk } = question;
         let disks = self.disks_of(group, disk.as_ref())?;
         let asked: Vec<_> =
-            disks.into_iter().map(|disk| (disk, set(disk, group, &NewGroup::default()))).collect();
+            disks.iter().map(|disk| (&**disk, set(disk, group, &NewGroup::default()))).collect();
         answers(asked)
     }
 
@@ -118,13 +119,14 @@ impl Control for ControlHandle {
             self.disks_of(group, Some(disk))?;
         }
         let asked: Vec<_> =
-            disks.into_iter().map(|disk| (disk, set(disk, group, &settings))).collect();
+            disks.iter().map(|disk| (&**disk, set(disk, group, &settings))).collect();
         drop(setting);
         answers(asked)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
-        let asked: Vec<_> = self.disks().iter().map(|disk| (disk, disk.owner.settings())).collect();
+        let disks = self.disks();
+        let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
         let answers = asked.into_iter().map(|(disk, answer)| {
             let late = |_| SettingError::Unanswered { disk: disk.name.clone() };
             answer.recv_timeout(PATIENCE).map_err(late)
@@ -143,11 +145,9 @@ impl Control for ControlHandle {
     fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError> {
         let disk = self.disk(&question.disk)?;
         if let Some(group) = &question.group {
-            let index = self.disks().iter().position(|known| known.name == disk.name);
-            let index = index.expect("it was found");
             let known = self.catalogue.groups(|groups| {
-                let known = || quoted([ROOT].into_iter().chain(groups.on(index)));
-                (!groups.is_on(group, index)).then(known)
+                let known = || quoted([ROOT].into_iter().chain(groups.on(disk.number)));
+                (!groups.is_on(group, disk.number)).then(known)
             });
             if let Some(known) = known {
                 let (group, disk) = (group.clone(), disk.name.clone());
@@ -165,19 +165,10 @@ impl Control for ControlHandle {
         // To the end, so that of two who ask at once the second compares with what the first left.
         let _setting = self.setting_groups();
         let reload = Reload::read(path, &self.config, &self.catalogue)?;
-        let mut changed = reload.compare()?;
-        if mode == ReloadMode::Apply {
-            self.catalogue.change_groups(|groups| reload.write(groups));
-            changed = reload.apply()?;
-            // Owners log what they change.
-            if changed.is_empty() {
-                tracing::info!("the file was read again and changes nothing");
-            }
-            for change in reload.needs_restart() {
-                tracing::warn!("the file needs a restart for {change}");
-            }
+        match mode {
+            ReloadMode::DryRun => reload.would_do(),
+            ReloadMode::Apply => reload.apply(&self.catalogue),
         }
-        Ok(ReloadAnswer::new(mode, changed, reload.needs_restart().to_vec()))
     }
 
     fn pools(&self) -> PoolsAnswer {

@@ -1,10 +1,9 @@
 //! The exports that a socket offers to NBD clients, and the disks behind them.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
@@ -15,7 +14,20 @@ use crate::messages::OwnerHandle;
 
 /// All exports that are served, by their names, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct ServedExports(RwLock<IndexMap<String, Arc<Entry>>>);
+pub(crate) struct ServedExports {
+    all: RwLock<IndexMap<String, Arc<Entry>>>,
+    /// What each socket offers, in the order of the configuration.
+    offers: RwLock<Vec<Offer>>,
+}
+
+/// The names of the exports that a socket offers; all of them if it names none.
+pub(crate) type Offer = Option<IndexSet<String>>;
+
+/// What a socket of this configuration offers.
+pub(crate) fn offer_of(config: &Config, socket: &Listen) -> Offer {
+    let name = |export: &usize| config.exports[*export].name.clone();
+    socket.exports.as_ref().map(|exports| exports.iter().map(name).collect())
+}
 
 /// An export that is served.
 #[derive(Clone, Debug)]
@@ -38,6 +50,29 @@ impl Entry {
 }
 
 impl ServedExports {
+    /// None, on sockets that offer this.
+    pub(crate) fn on(offers: Vec<Offer>) -> Self {
+        Self { all: RwLock::default(), offers: RwLock::new(offers) }
+    }
+
+    /// What the socket of that number offers.
+    pub(crate) fn offer(&self, socket: usize) -> Offer {
+        let offers = self.offers.read().unwrap_or_else(PoisonError::into_inner);
+        offers.get(socket).cloned().flatten()
+    }
+
+    /// Has the socket of that number offer that from now on.
+    pub(crate) fn set_offer(&self, socket: usize, offer: Offer) {
+        self.offers.write().unwrap_or_else(PoisonError::into_inner)[socket] = offer;
+    }
+
+    /// Returns whether the socket of that number offers an export of that name.
+    pub(crate) fn offers(&self, socket: usize, name: &str) -> bool {
+        let offers = self.offers.read().unwrap_or_else(PoisonError::into_inner);
+        let offer = offers.get(socket).and_then(Option::as_ref);
+        offer.is_none_or(|offer| offer.contains(name))
+    }
+
     /// Serves an export from now on, in place of one of the same name.
     pub(crate) fn insert(&self, entry: Entry) {
         self.write(|all| _ = all.insert(entry.info.name.clone(), Arc::new(entry)));
@@ -63,11 +98,11 @@ impl ServedExports {
     }
 
     fn read<T>(&self, look: impl FnOnce(&IndexMap<String, Arc<Entry>>) -> T) -> T {
-        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.all.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn write(&self, change: impl FnOnce(&mut IndexMap<String, Arc<Entry>>)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.all.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -75,16 +110,14 @@ impl ServedExports {
 #[derive(Debug)]
 pub(crate) struct ExportTable {
     served: Arc<ServedExports>,
-    /// The names of those that it offers; all of them if it names none.
-    offered: Option<BTreeSet<String>>,
+    /// The number of the socket.
+    socket: usize,
 }
 
 impl ExportTable {
     /// What this socket offers of those that are served.
-    pub(crate) fn new(config: &Config, socket: &Listen, served: Arc<ServedExports>) -> Self {
-        let name = |export: &usize| config.exports[*export].name.clone();
-        let offered = socket.exports.as_ref().map(|exports| exports.iter().map(name).collect());
-        Self { served, offered }
+    pub(crate) fn new(socket: usize, served: Arc<ServedExports>) -> Self {
+        Self { served, socket }
     }
 
     /// The empty name is the default export: the one of that name, else the only one offered.
@@ -101,7 +134,7 @@ impl ExportTable {
     }
 
     fn offers(&self, name: &str) -> bool {
-        self.offered.as_ref().is_none_or(|offered| offered.contains(name))
+        self.served.offers(self.socket, name)
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Message {
     RemoveVolume(Removal, mpsc::Sender<Removed>),
     AddExport(NewExport, mpsc::Sender<Arc<Export>>),
     ExportClients(Vec<Arc<Export>>, mpsc::Sender<Vec<u32>>),
-    RemoveExport(Arc<Export>, Nanos, mpsc::Sender<()>),
+    RemoveExport(Arc<Export>, Nanos, mpsc::Sender<Removed>),
     Shutdown(AtStop),
 }
 
@@ -255,7 +255,11 @@ impl OwnerHandle {
 
     /// Has the owner remove an export, whose clients have so long to leave. Nothing comes where the
     /// owner has stopped.
-    pub(crate) fn remove_export(&self, export: Arc<Export>, drain: Nanos) -> mpsc::Receiver<()> {
+    pub(crate) fn remove_export(
+        &self,
+        export: Arc<Export>,
+        drain: Nanos,
+    ) -> mpsc::Receiver<Removed> {
         self.ask(|sender| Message::RemoveExport(export, drain, sender))
     }
 

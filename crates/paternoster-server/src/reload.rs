@@ -10,34 +10,41 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Instant;
 
 use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::catalogue::{Catalogue, Disk, Groups, declared_too};
-use crate::config::{Config, ROOT, needs_restart};
+use crate::catalogue::{Catalogue, Disk, FirstSteps, Groups, Turnover, declared_too};
+use crate::config::{Config, ROOT, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
-use crate::ctl::{Change, ReloadError};
+use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode};
+use crate::export_table::{Offer, offer_of};
 use crate::messages::{FileDisk, GroupOnDisk};
 
 /// A file that was found right, beside what is served.
-pub(crate) struct Reload<'a> {
+pub(crate) struct Reload {
     file: Config,
     needs_restart: Vec<Change>,
+    turnover: Turnover,
+    /// Sockets that are to offer something else, by their numbers.
+    offers: Vec<(usize, Offer)>,
+    /// The same, to be shown.
+    offered: Vec<Change>,
     /// The served disks that are in the file, and what it says of each.
-    disks: Vec<(&'a Disk, FileDisk)>,
+    disks: Vec<(Arc<Disk>, FileDisk)>,
     /// When owners have had their time.
     deadline: Instant,
 }
 
-impl<'a> Reload<'a> {
+impl Reload {
     /// Reads the file, beside what is served, with which the server was started, and what has come
     /// since.
     pub(crate) fn read(
         path: &Path,
         served: &Config,
-        catalogue: &'a Catalogue,
+        catalogue: &Catalogue,
     ) -> Result<Self, ReloadError> {
         let file = Config::from_file_beside(path, served)
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
@@ -52,40 +59,67 @@ impl<'a> Reload<'a> {
             let twice = declared_too("group", "group", &group.path);
             return Err(ReloadError::Unusable(twice));
         }
-        let disks = catalogue.disks.iter().enumerate().filter_map(|(index, disk)| {
-            let groups = catalogue.groups(|groups| groups.on(index).map(str::to_owned).collect());
-            Some((disk, disk_in(&file, disk, groups)?))
+        let disks = catalogue.disks().into_iter().filter_map(|disk| {
+            let on = |groups: &Groups| groups.on(disk.number).map(str::to_owned).collect();
+            let in_file = disk_in(&file, &disk, catalogue.groups(on))?;
+            Some((disk, in_file))
         });
         let disks = disks.collect();
-        let needs_restart = needs_restart(served, &file);
-        Ok(Self { file, needs_restart, disks, deadline: Instant::now() + PATIENCE })
+        let turnover = catalogue.turnover(&file);
+        let needs_restart = needs_restart(served, &catalogue.staying(&turnover), &file);
+        let (offers, offered) = new_offers(&file, served, catalogue);
+        let deadline = Instant::now() + PATIENCE;
+        Ok(Self { file, needs_restart, turnover, offers, offered, disks, deadline })
     }
 
     /// Asks each owner in what its disk is not as the file says.
     pub(crate) fn compare(&self) -> Result<Vec<Change>, ReloadError> {
-        let asked = self.disks.iter().map(|(disk, file)| (*disk, disk.owner.compare(file.clone())));
-        self.collect(asked.collect(), |disk| ReloadError::Unanswered { disk })
+        let asked =
+            self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.compare(file.clone())));
+        let mut changes = self.collect(asked.collect(), |disk| ReloadError::Unanswered { disk })?;
+        changes.extend(self.of_catalogue());
+        Ok(changes)
     }
 
-    /// Has each owner make its disk as the file says; in what they were not.
-    pub(crate) fn apply(&self) -> Result<Vec<Change>, ReloadError> {
-        let asked = self.disks.iter().map(|(disk, file)| (*disk, disk.owner.reload(file.clone())));
-        self.collect(asked.collect(), |disk| ReloadError::Unfinished { disk })
-    }
-
-    /// Has groups be known as the file has them.
-    pub(crate) fn write(&self, groups: &mut Groups) {
-        for group in &self.file.groups {
-            groups.set_keys(&group.path, |keys| {
-                (keys.weight, keys.leaf_weight) = (group.keys.weight, group.keys.leaf_weight);
-                keys.limits = group.keys.limits;
-            });
+    /// Makes what is served as the file says. What goes on when this returns is logged.
+    pub(crate) fn apply(self, catalogue: &Arc<Catalogue>) -> Result<ReloadAnswer, ReloadError> {
+        self.compare()?;
+        catalogue.follow_groups(&self.file, &self.turnover);
+        let asked =
+            self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
+        let late = |disk| ReloadError::Unfinished { disk };
+        let mut changed = self.collect(asked.collect(), late)?;
+        let of_catalogue = self.of_catalogue();
+        for change in &of_catalogue {
+            tracing::info!("the file changes {change}");
         }
+        changed.extend(of_catalogue);
+        for (socket, offer) in self.offers {
+            catalogue.exports.set_offer(socket, offer);
+        }
+        // Owners log what they change.
+        if changed.is_empty() {
+            tracing::info!("the file was read again and changes nothing");
+        }
+        for change in &self.needs_restart {
+            tracing::warn!("the file needs a restart for {change}");
+        }
+        let FirstSteps { failed, under_way } = follow(catalogue, self.turnover);
+        for note in &failed {
+            tracing::error!("{note}");
+        }
+        let answer = ReloadAnswer::new(ReloadMode::Apply, changed, self.needs_restart);
+        Ok(ReloadAnswer { under_way, failed, ..answer })
     }
 
-    /// What the file says that stays as it is.
-    pub(crate) fn needs_restart(&self) -> &[Change] {
-        &self.needs_restart
+    /// What changes of sockets, volumes and exports.
+    fn of_catalogue(&self) -> Vec<Change> {
+        self.offered.iter().cloned().chain(self.turnover.changes()).collect()
+    }
+
+    /// What it would do; and what the file says that stays as it is.
+    pub(crate) fn would_do(self) -> Result<ReloadAnswer, ReloadError> {
+        Ok(ReloadAnswer::new(ReloadMode::DryRun, self.compare()?, self.needs_restart))
     }
 
     /// The answers of all owners; a change of a group that is on several disks once.
@@ -108,6 +142,37 @@ impl<'a> Reload<'a> {
     }
 }
 
+/// What sockets are to offer that they do not; and the same, to be shown.
+fn new_offers(
+    file: &Config,
+    served: &Config,
+    catalogue: &Catalogue,
+) -> (Vec<(usize, Offer)>, Vec<Change>) {
+    let names = |offer: &Offer| {
+        offer.as_ref().map_or("all".into(), |names| names.iter().cloned().collect())
+    };
+    let sockets = sockets_in(served, file).into_iter();
+    let offers = sockets.filter_map(|(number, new)| {
+        let (from, to) = (catalogue.exports.offer(number), offer_of(file, new));
+        let (place, what) = (place_of(new), "exports".to_owned());
+        let change = Change { place, what, from: names(&from), to: names(&to) };
+        (from != to).then_some(((number, to), change))
+    });
+    offers.unzip()
+}
+
+/// Has volumes and exports come and go as the file says, on a thread of its own; what came of that
+/// at first.
+fn follow(catalogue: &Arc<Catalogue>, turnover: Turnover) -> FirstSteps {
+    if turnover.changes().is_empty() {
+        return FirstSteps::default();
+    }
+    let (told, first) = mpsc::channel();
+    let catalogue = Arc::clone(catalogue);
+    thread::spawn(move || catalogue.follow(turnover, &told));
+    first.recv().unwrap_or_default()
+}
+
 /// What the file says of a served disk and of its groups, as far as they are in it.
 fn disk_in(file: &Config, disk: &Disk, served: Vec<String>) -> Option<FileDisk> {
     let index = file.disks.iter().position(|known| known.name == disk.name)?;
@@ -128,7 +193,7 @@ fn disk_in(file: &Config, disk: &Disk, served: Vec<String>) -> Option<FileDisk> 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::thread::{self, JoinHandle};
+    use std::thread::JoinHandle;
 
     use paternoster_disk::Waker;
     use serde_json::Value;

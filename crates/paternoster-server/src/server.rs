@@ -30,13 +30,13 @@ use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
 use crate::admission::{Rooms, raise_descriptors};
 use crate::announce;
-use crate::catalogue::{Catalogue, Groups};
+use crate::catalogue::{Catalogue, Groups, ServedVolume};
 use crate::clients::Export;
 use crate::config::{AtStop, Config, ExportConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenants, Volumes, nbd};
 use crate::control::ControlHandle;
 use crate::depth::Depth;
-use crate::export_table::{Entry, ExportTable, ServedExports, Told};
+use crate::export_table::{Entry, ExportTable, ServedExports, Told, offer_of};
 use crate::messages::{NewExport, OwnerHandle};
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
@@ -102,19 +102,18 @@ impl Server {
         let (mut owners, mut volumes, mut served) = (Vec::new(), Vec::new(), BTreeMap::new());
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backends) in backends.into_iter().enumerate() {
-            let flushes = backends.iter().map(|backend| backend.capabilities().flushes);
-            let flushes: Vec<_> = flushes.collect();
             let StartedOwner { exports, volumes: of_disk, handle, thread } =
                 start_owner(config, index, backends, &groups, io, &mut threads, &watch)?;
             for (number, export) in exports {
-                let flushes = flushes[config.exports[number].volume];
+                let flushes = of_disk[config.exports[number].volume].flushes;
                 served.insert(number, entry(&config.exports[number], export, &handle, flushes));
             }
             owners.push(handle);
             volumes.push(of_disk);
             owner_threads.push(thread);
         }
-        let exports = Arc::new(ServedExports::default());
+        let offers = config.listen.iter().map(|listen| offer_of(config, listen));
+        let exports = Arc::new(ServedExports::on(offers.collect()));
         for (number, (info, export, owner)) in served {
             let room = groups.room(&config.groups[config.exports[number].group].path);
             exports.insert(Entry { info, export, owner, room, is_leaving: false });
@@ -123,8 +122,7 @@ impl Server {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
-        let (listeners, sockets) = offer(config, &exports, bound);
-        let places = uri::of_all_exports(config, places);
+        let (listeners, sockets) = offer(&exports, bound);
         let (groups, exports) = ((groups, rooms), (exports, places));
         let (store, records) = state.unzip();
         let catalogue = Catalogue::new(config, &owners, &volumes, groups, exports, store);
@@ -271,7 +269,7 @@ fn entry(
 /// An owner that runs, and what it serves.
 struct StartedOwner {
     exports: ExportsByIndex,
-    volumes: Vec<VolumeId>,
+    volumes: Vec<ServedVolume>,
     handle: OwnerHandle,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -336,19 +334,17 @@ fn start_owner(
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;
-    let volumes = volumes.into_iter().map(|(id, _)| id).collect();
+    let served = volumes.into_iter().zip(capabilities);
+    let served = served.map(|((id, _), of)| ServedVolume { id, flushes: of.flushes });
+    let volumes = served.collect();
     Ok(StartedOwner { exports, volumes, handle, thread })
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.
-fn offer(
-    config: &Config,
-    served: &Arc<ServedExports>,
-    bound: Vec<BoundSocket>,
-) -> (Vec<Listener>, Vec<SocketFile>) {
+fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> (Vec<Listener>, Vec<SocketFile>) {
     let (mut listeners, mut files) = (Vec::new(), Vec::new());
-    for (listen, socket) in config.listen.iter().zip(bound) {
-        let exports = ExportTable::new(config, listen, Arc::clone(served));
+    for (number, socket) in bound.into_iter().enumerate() {
+        let exports = ExportTable::new(number, Arc::clone(served));
         listeners.push(match socket {
             BoundSocket::Unix(listener, file) => {
                 files.push(file);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, Result};
 
-use crate::config::{Config, Listen};
+use crate::config::Config;
 use crate::sockets::BoundSocket;
 
 /// The URI of each export on each socket that offers it; the sockets are those of
@@ -18,13 +18,6 @@ pub(crate) fn of_exports(config: &Config, places: &[Place]) -> Vec<String> {
         uris.extend(offering.map(|(_, place)| place.of_export(&export.name)));
     }
     uris
-}
-
-/// Those of the sockets that offer every export, also such as come later.
-pub(crate) fn of_all_exports(config: &Config, places: Vec<Place>) -> Vec<Place> {
-    let offers_all = |listen: &Listen| listen.exports.is_none();
-    let sockets = config.listen.iter().zip(places).filter(|(listen, _)| offers_all(listen));
-    sockets.map(|(_, place)| place).collect()
 }
 
 /// Where each socket is.

@@ -280,17 +280,18 @@ enum Question {
     /// Print the volumes, exports and groups that requests have made, as a file declares them
     ///
     /// To have the file declare them, save these lines, remove exports, volumes (with images kept)
-    /// and groups here, add the lines to the file, and restart: a name is the file's or requests',
-    /// and never both.
+    /// and groups here, add the lines to the file, and reload it: a name is the file's or
+    /// requests', and never both.
     ExportConfig,
 
     /// Read the server's file again, and apply what may change while it serves
     ///
     /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
-    /// polling and tunables, also those that `ctl weight`, `ctl limit` or `ctl set` changed. Prints
-    /// a line for each changed value: whose it is, what was in force, and what the file says. What
-    /// needs a restart is named and stays as it is. A file with mistakes changes nothing, and all
-    /// mistakes are listed. SIGHUP does the same.
+    /// polling and tunables, also those that `ctl weight`, `ctl limit` or `ctl set` changed; and
+    /// volumes, exports and groups come and go. Prints a line for each changed value: whose it is,
+    /// what was in force, and what the file says; then what is under way, as clients of what goes
+    /// have 30 s to leave, and what has failed. What needs a restart is named and stays as it is.
+    /// A file with mistakes changes nothing, and all mistakes are listed. SIGHUP does the same.
     Reload {
         /// Print what would change, and change nothing
         #[arg(long)]
@@ -388,7 +389,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Pool(ask) => volume::pools(socket, ask)?,
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
         Question::ExportConfig => paternoster_server::ctl::fetch_export_config(socket)?,
-        Question::Reload { dry_run } => reload::ask(socket, *dry_run)?,
+        Question::Reload { dry_run } => return reload::run(socket, *dry_run),
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::ExitCode;
 
-use paternoster_server::ctl::{self, CtlError, ReloadAnswer, ReloadMode};
+use paternoster_server::ctl::{self, ReloadAnswer, ReloadMode};
 
-/// Has the server read its file again.
-pub(super) fn ask(socket: &Path, dry_run: bool) -> Result<String, CtlError> {
+use paternoster_cli::output::print;
+
+/// Has the server read its file again. That something has failed is exit status 1.
+pub(super) fn run(socket: &Path, dry_run: bool) -> anyhow::Result<ExitCode> {
     let mode = if dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
-    ctl::reload(socket, mode).map(|answer| show(&answer))
+    let answer = ctl::reload(socket, mode)?;
+    print(show(&answer).as_bytes())?;
+    Ok(if answer.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What has changed or would, then what needs a restart.
+/// What has changed or would, what goes on and what has failed, then what needs a restart.
 fn show(answer: &ReloadAnswer) -> String {
     let done = if answer.dry_run { "would change" } else { "changed" };
     let mut text = String::new();
@@ -20,6 +25,12 @@ fn show(answer: &ReloadAnswer) -> String {
     }
     if answer.changed.is_empty() {
         let _ = writeln!(text, "nothing {done}");
+    }
+    for note in &answer.under_way {
+        let _ = writeln!(text, "under way: {note}");
+    }
+    for note in &answer.failed {
+        let _ = writeln!(text, "failed: {note}");
     }
     for change in &answer.needs_restart {
         let _ = writeln!(text, "needs a restart: {change}");

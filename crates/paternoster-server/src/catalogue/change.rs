@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::create::not_own;
 use super::image::{check_free, check_size, finish_recorded, image_error};
-use super::{Catalogue, Pool, Stage};
+use super::{Catalogue, Disk, Stage};
 use crate::config::{GroupKeys, Source, VOLUME, Wanted};
-use crate::connections::{Removal, Removed};
+use crate::connections::Removed;
 use crate::ctl::{CatalogueError, VolumeAnswer};
 use crate::sockets::Patience;
 
@@ -32,7 +32,8 @@ impl Catalogue {
             let how = "and its pool, source, copy and durable stay as they are".to_owned();
             return Err(CatalogueError::Exists { what: VOLUME, name: name.to_owned(), how });
         }
-        self.change(self.pool_of(&wanted)?, wanted)?;
+        let pool = self.pool_of(&wanted)?;
+        self.change(&pool, wanted)?;
         self.volume(name)
     }
 
@@ -44,13 +45,14 @@ impl Catalogue {
             let volume = state.made(name)?;
             (volume.asked.of.clone(), volume.asked.has_own_group)
         };
-        self.remount(self.pool_of(&wanted)?, &wanted, own_group, "it is reopened: that")?;
+        let pool = self.pool_of(&wanted)?;
+        self.remount(&pool, &wanted, own_group, "it is reopened: that")?;
         self.serve_exports_of(name);
         self.volume(name)
     }
 
     /// Changes a volume to what is wanted. A growth stays also where the rest is refused.
-    pub(super) fn change(&self, pool: &Pool, wanted: Wanted) -> Result<(), CatalogueError> {
+    pub(super) fn change(&self, pool: &Disk, wanted: Wanted) -> Result<(), CatalogueError> {
         let name = wanted.name.clone();
         let (before, size, brought_before) = {
             let mut state = self.state();
@@ -122,7 +124,7 @@ impl Catalogue {
     }
 
     /// Has an image and its volume have more bytes: new sessions see them.
-    fn grow(&self, pool: &Pool, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
+    fn grow(&self, pool: &Disk, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (path, before, mut grown, own_group) = {
             let mut state = self.state();
@@ -153,18 +155,29 @@ impl Catalogue {
                 file.sync_all().map_err(failed)?;
                 self.record_as(&grown, own_group)?;
             }
-            let Some(served) = self.state().made(name)?.stage.served() else { return Ok(()) };
-            let refused = |allowed| CatalogueError::Size { size, allowed };
-            let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
-            answer.map_err(|error| refused(error.to_string()))
+            self.show_grown(pool, name, size)
         });
         if let Err(error) = done {
             self.state().made(name)?.size = before;
             self.record_again(name);
             return Err(error);
         }
-        self.exports.change(name, |entry| entry.info.size = size);
         self.state().made(name)?.asked.of.more.size = Some(size);
+        Ok(())
+    }
+
+    /// Has new sessions see that the image of a volume has more bytes.
+    pub(super) fn show_grown(
+        &self,
+        pool: &Disk,
+        name: &str,
+        size: u64,
+    ) -> Result<(), CatalogueError> {
+        let Some(served) = self.state().volume(name)?.stage.served() else { return Ok(()) };
+        let refused = |allowed| CatalogueError::Size { size, allowed };
+        let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
+        answer.map_err(|error| refused(error.to_string()))?;
+        self.exports.change(name, |entry| entry.info.size = size);
         Ok(())
     }
 
@@ -172,7 +185,7 @@ impl Catalogue {
     /// that cannot be, as it was.
     fn remount(
         &self,
-        pool: &Pool,
+        pool: &Disk,
         wanted: &Wanted,
         own_group: bool,
         what: &str,
@@ -185,7 +198,7 @@ impl Catalogue {
         };
         let new_size = wanted.more.size.unwrap_or(size);
         let locked = match served {
-            Some(served) => Some(self.take_away(pool, &before, served, what)?),
+            Some(served) => self.take_away(pool, &before, served, what)?,
             None => None,
         };
         let mut to_be = wanted.clone();
@@ -235,11 +248,11 @@ impl Catalogue {
     /// Has a volume go from its owner, if it has no clients. Its back end still locks the image.
     fn take_away(
         &self,
-        pool: &Pool,
+        pool: &Disk,
         of: &Wanted,
         served: VolumeId,
         what: &str,
-    ) -> Result<Box<dyn Backend>, CatalogueError> {
+    ) -> Result<Option<Box<dyn Backend>>, CatalogueError> {
         let name = &of.name;
         self.state().check_no_exports(name)?;
         self.exports.change(name, |entry| entry.is_leaving = true);
@@ -256,11 +269,8 @@ impl Catalogue {
         };
         // After a failed sync there is nothing that another would tell.
         let sync = !state.sync_failed;
-        let removal = Removal { volume: served, drain: Nanos::ZERO, sync };
-        let Removed { backend, synced } =
-            pool.certain_answer(&pool.owner.remove_volume(removal))?;
-        self.exports.remove(name);
-        self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
+        let leaving = self.volume_leaves(of, served, Nanos::ZERO, sync)?;
+        let Removed { backend, synced } = self.left(leaving)?;
         let mut state = self.state();
         let volume = state.made(name)?;
         if let Err(errno) = synced {

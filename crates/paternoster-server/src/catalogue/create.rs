@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::durable::logged;
 use super::image::{Plan, check_free, image_error};
-use super::{Asked, Catalogue, Pool, Stage, State, Volume};
+use super::{Asked, Catalogue, Disk, Stage, State, Volume};
 use crate::acquire::open_image;
 use crate::config::{EXPORT, GroupKeys, SameDevice, VOLUME, Wanted, check_volume_name, is_in};
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
@@ -21,7 +21,7 @@ use crate::messages::NewVolume;
 use crate::sockets::Patience;
 
 /// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
-struct Reserved<'c> {
+pub(super) struct Reserved<'c> {
     catalogue: &'c Catalogue,
     name: &'c str,
     is_kept: bool,
@@ -42,7 +42,7 @@ impl Catalogue {
         let _turn = self.turn(name)?;
         let known = self.state().volumes.contains_key(name);
         if !known {
-            self.create(pool, &wanted)?;
+            self.create(&pool, &wanted)?;
             return Ok(Put { shown: self.new_volume(name)?, is_new: true });
         }
         let (before, size) = {
@@ -60,15 +60,15 @@ impl Catalogue {
         }
         // Without one it is as it is.
         wanted.more.size = wanted.more.size.or(before.more.size.and(Some(size)));
-        self.change(pool, wanted)?;
+        self.change(&pool, wanted)?;
         Ok(Put { shown: self.volume(name)?, is_new: false })
     }
 
-    fn create(&self, pool: &Pool, wanted: &Wanted) -> Result<(), CatalogueError> {
+    fn create(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
         self.check_limits(pool, wanted)?;
         let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
         check_free(pool, plan.takes_at_once())?;
-        let reserved = self.reserve(pool, wanted, &plan)?;
+        let reserved = self.reserve(pool, wanted, false, (&plan.path, plan.size))?;
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
         let recorded = self.record(VOLUME, &wanted.name);
         let named = recorded.and_then(|()| image.finish());
@@ -80,7 +80,7 @@ impl Catalogue {
     }
 
     /// Refuses limits, of its own or of a group, where they would have no effect.
-    pub(super) fn check_limits(&self, pool: &Pool, wanted: &Wanted) -> Result<(), CatalogueError> {
+    pub(super) fn check_limits(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
         let own = wanted.more.limits != GroupLimits::NONE;
         if own || self.groups(|groups| groups.is_limited(&wanted.group())) {
             pool.check_has_limits()?;
@@ -89,7 +89,7 @@ impl Catalogue {
     }
 
     /// The path of a template that is a volume; none if there is no volume of that name.
-    fn template(&self, pool: &Pool, name: &str) -> Result<Option<PathBuf>, CatalogueError> {
+    fn template(&self, pool: &Disk, name: &str) -> Result<Option<PathBuf>, CatalogueError> {
         let state = self.state();
         let Some(volume) = state.volumes.get(name) else { return Ok(None) };
         let why = match () {
@@ -101,12 +101,14 @@ impl Catalogue {
         Err(CatalogueError::Image { path, why: format!("volume {name:?} {why}") })
     }
 
-    /// Takes the volume into the catalogue, if its pool has room and its name is free.
-    fn reserve<'c>(
+    /// Takes the volume of that image and size into the catalogue, if its pool has room and its
+    /// name is free.
+    pub(super) fn reserve<'c>(
         &'c self,
-        pool: &Pool,
+        pool: &Disk,
         wanted: &'c Wanted,
-        plan: &Plan,
+        is_of_file: bool,
+        (path, size): (&Path, u64),
     ) -> Result<Reserved<'c>, CatalogueError> {
         let room = self.rooms.volume();
         let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
@@ -118,12 +120,12 @@ impl Catalogue {
             return Err(CatalogueError::Exists { what: EXPORT, name, how });
         }
         let has_own_group = state.gets_own_group(wanted)?;
-        state.check_room(pool, &wanted.name, plan.size)?;
-        state.check_quotas(&wanted.group(), &wanted.name, plan.size)?;
+        state.check_room(pool, &wanted.name, size)?;
+        state.check_quotas(&wanted.group(), &wanted.name, size)?;
         let mut of = wanted.clone();
-        of.more.size = Some(plan.size);
-        let asked = Asked::by_request(of, has_own_group);
-        let (path, size, room) = (plan.path.clone(), plan.size, Some(room));
+        of.more.size = Some(size);
+        let asked = Asked { is_of_file, ..Asked::by_request(of, has_own_group) };
+        let (path, room) = (path.to_owned(), Some(room));
         let volume = Volume { asked, path, size, stage: Stage::Creating, room };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
@@ -132,16 +134,13 @@ impl Catalogue {
     /// Opens the image of a volume that is in the catalogue, and has clients enter it.
     pub(super) fn serve(
         &self,
-        pool: &Pool,
+        pool: &Disk,
         wanted: &Wanted,
         size: u64,
         patience: Patience,
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
-        let path = {
-            let mut state = self.state();
-            state.made(name)?.path.clone()
-        };
+        let path = self.state().volume(name)?.path.clone();
         let options = FileOptions { read_only: wanted.keys.read_only, cache: pool.keys.cache };
         let backend = open_image(&path, options, patience);
         let backend = backend.map_err(|error| image_error(&path, &error))?;
@@ -155,8 +154,8 @@ impl Catalogue {
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();
-            state.groups.enter(&group, pool.disk, &wanted.group_keys());
-            (state.groups.tenants(&group, pool.disk), state.groups.room(&group))
+            state.groups.enter(&group, pool.number, &wanted.group_keys());
+            (state.groups.tenants(&group, pool.number), state.groups.room(&group))
         };
         let (backend, io_prio) = (Box::new(backend), wanted.keys.ioprio);
         let new = NewVolume { name: name.clone(), backend, io_prio, lineage };
@@ -164,7 +163,7 @@ impl Catalogue {
             |refused: NoVolume| CatalogueError::Size { size, allowed: refused.to_string() };
         let added = pool.certain_answer(&pool.owner.add_volume(new));
         let export = added.and_then(|added| added.map_err(refused)).inspect_err(|_| {
-            self.change_groups(|groups| groups.leave(&group, pool.disk));
+            self.change_groups(|groups| groups.leave(&group, pool.number));
         })?;
         let id = export.volume;
         let told = Told {
@@ -194,7 +193,7 @@ impl State {
     /// Refuses a volume of that name and size for which the pool has no room beside the others.
     pub(super) fn check_room(
         &self,
-        pool: &Pool,
+        pool: &Disk,
         volume: &str,
         size: u64,
     ) -> Result<(), CatalogueError> {
@@ -248,7 +247,7 @@ pub(super) fn not_own(wanted: &Wanted) -> CatalogueError {
 }
 
 /// Refuses an image that is on another device than its pool.
-fn check_device(pool: &Pool, path: &Path) -> Result<(), CatalogueError> {
+fn check_device(pool: &Disk, path: &Path) -> Result<(), CatalogueError> {
     // Mostly it is on the same file system.
     let number = |path: &Path| std::fs::metadata(path).ok().map(|seen| (seen.dev(), seen.rdev()));
     if pool.keys.path.as_deref().and_then(number) == number(path) {
@@ -274,7 +273,7 @@ fn check_device(pool: &Pool, path: &Path) -> Result<(), CatalogueError> {
 
 impl Reserved<'_> {
     /// It is a volume now.
-    fn keep(mut self, served: VolumeId) {
+    pub(super) fn keep(mut self, served: VolumeId) {
         self.is_kept = true;
         if let Some(volume) = self.catalogue.state().volumes.get_mut(self.name) {
             volume.stage = Stage::Ready(served);

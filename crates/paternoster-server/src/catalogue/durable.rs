@@ -20,7 +20,7 @@ use paternoster_disk::VolumeId;
 use super::image::{IMAGE, finish_recorded, image_error, path_of};
 use super::record::{GroupRecord, MadeRecord, Records};
 use super::store::{self, EXPORTS, GROUPS, VOLUMES};
-use super::{Asked, Catalogue, Pool, Stage, State, Volume};
+use super::{Asked, Catalogue, Disk, Stage, State, Volume};
 use crate::config::{GroupKeys, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, Data};
 use crate::sockets::Patience;
@@ -157,7 +157,7 @@ impl Catalogue {
         }
         let mut uris = Vec::new();
         let mut restored = |wanted: &Wanted, served: Result<(), CatalogueError>| match served {
-            Ok(()) => uris.extend(self.places.iter().map(|place| place.of_export(&wanted.name))),
+            Ok(()) => uris.extend(self.uris(&wanted.name)),
             Err(error) => logged(&wanted.name, Err(error)),
         };
         let (removed, volumes): (Vec<_>, Vec<_>) =
@@ -186,11 +186,11 @@ impl Catalogue {
 
     fn serve_again(&self, wanted: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let (pool, size) = (self.pool_of(wanted)?, wanted.more.size.unwrap_or_default());
-        self.insert_missing(pool, wanted, record);
-        let path = path_of(pool, wanted);
+        self.insert_missing(&pool, wanted, record);
+        let path = path_of(&pool, wanted);
         let served = path.and_then(|path| finish_recorded(wanted, &path)).and_then(|()| {
             self.take_room(&wanted.name)?;
-            self.serve(pool, wanted, size, Patience::AWhile)
+            self.serve(&pool, wanted, size, Patience::AWhile)
         });
         self.state().made(&wanted.name)?.stage = match &served {
             Ok(id) => Stage::Ready(*id),
@@ -200,7 +200,7 @@ impl Catalogue {
     }
 
     /// Takes a volume into the catalogue that is not served.
-    fn insert_missing(&self, pool: &Pool, wanted: &Wanted, record: MadeRecord) {
+    fn insert_missing(&self, pool: &Disk, wanted: &Wanted, record: MadeRecord) {
         // Where the pool has no directory by now, the volume says so and has no path.
         let path = path_of(pool, wanted).unwrap_or_default();
         let size = wanted.more.size.unwrap_or_default();
@@ -215,8 +215,9 @@ impl Catalogue {
     /// that fails, it can be asked for again.
     fn go_on_removing(&self, of: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let (name, data) = (&of.name, record.removing.unwrap_or_default());
-        self.insert_missing(self.pool_of(of)?, of, record);
-        let named = path_of(self.pool_of(of)?, of).and_then(|path| finish_recorded(of, &path));
+        let pool = self.pool_of(of)?;
+        self.insert_missing(&pool, of, record);
+        let named = path_of(&pool, of).and_then(|path| finish_recorded(of, &path));
         let ended = named.and_then(|()| match data {
             Data::Delete => self.delete_image(of),
             Data::Keep => self.sync_name(of),
@@ -232,7 +233,8 @@ impl Catalogue {
 
     /// Deletes the image of a volume that was made with it, unless it is another's by now.
     pub(super) fn delete_image(&self, of: &Wanted) -> Result<(), CatalogueError> {
-        let path = path_of(self.pool_of(of)?, of)?;
+        let pool = self.pool_of(of)?;
+        let path = path_of(&pool, of)?;
         let of_another = self.state().volumes.iter().find_map(|(other, volume)| {
             (*other != of.name && volume.path == path).then(|| other.clone())
         });
@@ -249,14 +251,15 @@ impl Catalogue {
         if !of.is_new() || !of.is_durable() {
             return Ok(());
         }
-        let path = path_of(self.pool_of(of)?, of)?;
+        let pool = self.pool_of(of)?;
+        let path = path_of(&pool, of)?;
         store::sync_directory_of(&path).map_err(|error| image_error(&path, &error))
     }
 
     /// Names images in the directories of pools that are no volume's.
     fn warn_of_orphans(&self) {
-        for pool in &self.pools {
-            let orphans = self.state().orphans(pool);
+        for pool in self.disks().into_iter().filter(|disk| disk.is_pool) {
+            let orphans = self.state().orphans(&pool);
             if !orphans.is_empty() {
                 let (shown, more) = orphans.split_at(orphans.len().min(ORPHANS_SHOWN));
                 let more = if more.is_empty() { "" } else { ", …" };
@@ -281,7 +284,7 @@ fn directory_of(of: &Wanted) -> &'static str {
 const ORPHANS_SHOWN: usize = 5;
 
 impl State {
-    fn orphans(&self, pool: &Pool) -> Vec<String> {
+    fn orphans(&self, pool: &Disk) -> Vec<String> {
         let Some(directory) = &pool.keys.path else { return Vec::new() };
         let known: BTreeSet<_> = self.volumes.values().map(|volume| &volume.path).collect();
         let files = fs::read_dir(directory).into_iter().flatten().flatten();

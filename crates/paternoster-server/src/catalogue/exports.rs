@@ -11,7 +11,7 @@ use super::create::not_own;
 use super::durable::logged;
 use super::record::MadeRecord;
 use super::show::page;
-use super::{Asked, Catalogue, Disk, Pool, Stage, State, Volume};
+use super::{Asked, Catalogue, Disk, ServedVolume, Stage, State, Volume};
 use crate::config::{EXPORT, ExportConfig, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
     CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion,
@@ -24,23 +24,22 @@ use crate::stat::Stat;
 #[derive(Debug)]
 pub(super) struct Export {
     pub(super) asked: Asked,
-    bytes: Range<u64>,
-    /// With its disk or pool, as an index.
-    stage: Stage<usize>,
+    pub(super) bytes: Range<u64>,
+    /// With the number of its disk or pool.
+    pub(super) stage: Stage<usize>,
 }
 
 /// The part of a volume that an export is.
-struct Part<'c> {
-    pool: &'c Pool,
-    /// The volume's own export.
-    whole: Arc<Entry>,
-    bytes: Range<u64>,
+pub(super) struct Part {
+    pub(super) disk: Arc<Disk>,
+    pub(super) volume: ServedVolume,
+    pub(super) bytes: Range<u64>,
 }
 
 impl Export {
     /// One that the file declares.
     pub(super) fn of_file(export: &ExportConfig) -> Self {
-        let (asked, bytes) = (Asked::of_file(export), export.bytes());
+        let (asked, bytes) = (Asked::of_file(Wanted::of_file(export)), export.bytes());
         Self { asked, bytes, stage: Stage::Ready(export.disk) }
     }
 }
@@ -94,21 +93,9 @@ impl Catalogue {
         let of = self.state().made_export(name)?.asked.of.clone();
         // It has nothing that the next server would have to end.
         self.forget(&of)?;
-        let (served, has_own_group) = {
-            let mut state = self.state();
-            let export = state.made_export(name)?;
-            let served = export.stage.served();
-            if let Some(disk) = served {
-                export.stage = Stage::Draining(disk);
-            }
-            (served, export.asked.has_own_group)
-        };
-        if let Some((entry, disk)) = self.exports.get(name).zip(served) {
-            self.exports.change(name, |entry| entry.is_leaving = true);
-            let gone = entry.owner.remove_export(Arc::clone(&entry.export), drain);
-            gone.recv().map_err(|_| CatalogueError::Unanswered(self.disks[disk].name.clone()))?;
-            self.exports.remove(name);
-            self.change_groups(|groups| groups.leave(&of.group(), disk));
+        let has_own_group = self.state().made_export(name)?.asked.has_own_group;
+        if let Some(leaving) = self.export_leaves(&of, drain)? {
+            self.left(leaving)?;
         }
         self.state().exports.remove(name);
         tracing::info!(export = name, "an export is removed");
@@ -131,14 +118,14 @@ impl Catalogue {
         // So that the volume stays as it is meanwhile.
         let _volume = self.turn(of_volume)?;
         let part = self.part(wanted)?;
-        self.check_limits(part.pool, wanted)?;
+        self.check_limits(&part.disk, wanted)?;
         let (name, mut wanted) = (&wanted.name, wanted.clone());
         // It stays so when the volume grows.
         wanted.keys.size = Some(part.bytes.end - part.bytes.start);
         {
             let mut state = self.state();
             let asked = Asked::by_request(wanted.clone(), state.gets_own_group(&wanted)?);
-            let (bytes, served) = (part.bytes.clone(), Stage::Ready(part.pool.disk));
+            let (bytes, served) = (part.bytes.clone(), Stage::Ready(part.disk.number));
             let export = Export { asked, bytes, stage: served };
             state.exports.insert(name.clone(), export);
         }
@@ -150,7 +137,7 @@ impl Catalogue {
     }
 
     /// Finds the part of a volume that an export is to be, which has to be served.
-    fn part(&self, wanted: &Wanted) -> Result<Part<'_>, CatalogueError> {
+    fn part(&self, wanted: &Wanted) -> Result<Part, CatalogueError> {
         let volume_name = volume_of(wanted);
         let state = self.state();
         let volume = state.volumes.get(volume_name);
@@ -166,23 +153,23 @@ impl Catalogue {
             );
             return Err(CatalogueError::Value(why));
         }
-        Ok(Part { pool: self.pool_of(&volume.asked.of)?, whole, bytes })
+        let (disk, volume) = (state.pool_of(&volume.asked.of)?, ServedVolume::of(&whole));
+        Ok(Part { disk, volume, bytes })
     }
 
     /// Has clients enter an export that is in the catalogue.
-    fn serve_export(&self, wanted: &Wanted, part: Part<'_>) -> Result<(), CatalogueError> {
-        let Part { pool, whole, bytes } = part;
+    pub(super) fn serve_export(&self, wanted: &Wanted, part: Part) -> Result<(), CatalogueError> {
+        let Part { disk, volume, bytes } = part;
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();
-            state.groups.enter(&group, pool.disk, &wanted.group_keys());
-            (state.groups.tenants(&group, pool.disk), state.groups.room(&group))
+            state.groups.enter(&group, disk.number, &wanted.group_keys());
+            (state.groups.tenants(&group, disk.number), state.groups.room(&group))
         };
-        let (name, volume) = (wanted.name.clone(), whole.export.volume);
-        let (offset, io_prio) = (bytes.start, wanted.keys.ioprio);
-        let new = NewExport { name, volume, offset, io_prio, lineage };
-        let added = pool.certain_answer(&pool.owner.add_export(new)).inspect_err(|_| {
-            self.change_groups(|groups| groups.leave(&group, pool.disk));
+        let (name, offset, io_prio) = (wanted.name.clone(), bytes.start, wanted.keys.ioprio);
+        let new = NewExport { name, volume: volume.id, offset, io_prio, lineage };
+        let added = disk.certain_answer(&disk.owner.add_export(new)).inspect_err(|_| {
+            self.change_groups(|groups| groups.leave(&group, disk.number));
         });
         let export = added?;
         let told = Told {
@@ -190,9 +177,9 @@ impl Catalogue {
             description: wanted.keys.description.as_deref(),
             size: bytes.end - bytes.start,
             read_only: wanted.keys.read_only,
-            flushes: whole.flushes(),
+            flushes: volume.flushes,
         };
-        let (info, owner) = (told.info(), pool.owner.clone());
+        let (info, owner) = (told.info(), disk.owner.clone());
         self.exports.insert(Entry { info, export, owner, room, is_leaving: false });
         Ok(())
     }
@@ -226,7 +213,7 @@ impl Catalogue {
             export.asked.of.clone()
         };
         let served = self.part(&wanted).and_then(|part| {
-            let (disk, bytes) = (part.pool.disk, part.bytes.clone());
+            let (disk, bytes) = (part.disk.number, part.bytes.clone());
             self.serve_export(&wanted, part).map(|()| (disk, bytes))
         });
         let mut state = self.state();
@@ -288,8 +275,9 @@ impl Catalogue {
             if !has_own_group {
                 return Err(not_own(&wanted));
             }
-            if let Some(pool) = self.pools.iter().find(|pool| Some(pool.disk) == served) {
-                self.check_limits(pool, &wanted)?;
+            let disk = served.and_then(|served| self.state().disk(served).cloned());
+            if let Some(disk) = disk {
+                self.check_limits(&disk, &wanted)?;
             }
             self.set_own_group(&wanted)?;
         }
@@ -336,7 +324,7 @@ impl Catalogue {
     fn show_export(&self, known: &State, export: &Export) -> ExportAnswer {
         let Export { asked: Asked { of, is_of_file, .. }, bytes, stage } = export;
         let (state, why) = stage.shown();
-        let disk = stage.served().map(|disk| self.disks[disk].name.clone());
+        let disk = stage.served().and_then(|disk| Some(known.disk(disk)?.name.clone()));
         // One that is not served is of its volume's pool.
         let pool = || known.volumes.get(volume_of(of))?.asked.of.keys.pool.clone();
         let own = of.keys.group.is_none().then(|| of.group_keys());
@@ -358,7 +346,7 @@ impl Catalogue {
             state,
             why,
             clients: 0,
-            uris: self.places.iter().map(|place| place.of_export(&of.name)).collect(),
+            uris: self.uris(&of.name),
         }
     }
 
@@ -367,8 +355,8 @@ impl Catalogue {
         &self,
         shown: &mut [(Option<usize>, ExportAnswer)],
     ) -> Result<(), CatalogueError> {
-        for (index, Disk { name, owner }) in self.disks.iter().enumerate() {
-            let here = shown.iter_mut().filter(|(disk, _)| *disk == Some(index));
+        for disk in self.disks() {
+            let here = shown.iter_mut().filter(|(served, _)| *served == Some(disk.number));
             let served =
                 here.filter_map(|(_, shown)| Some((self.exports.get(&shown.name)?, shown)));
             let (entries, here): (Vec<_>, Vec<_>) = served.unzip();
@@ -376,8 +364,7 @@ impl Catalogue {
                 continue;
             }
             let exports = entries.iter().map(|entry| Arc::clone(&entry.export)).collect();
-            let clients = owner.export_clients(exports).recv_timeout(crate::control::PATIENCE);
-            let clients = clients.map_err(|_| CatalogueError::Unanswered(name.clone()))?;
+            let clients = disk.answer(&disk.owner.export_clients(exports))?;
             here.into_iter().zip(clients).for_each(|(shown, clients)| shown.clients = clients);
         }
         Ok(())
@@ -385,15 +372,19 @@ impl Catalogue {
 }
 
 impl State {
+    /// An export that is not a volume's own.
+    pub(super) fn export(&mut self, name: &str) -> Result<&mut Export, CatalogueError> {
+        let found = self.exports.get_mut(name);
+        found.ok_or_else(|| CatalogueError::NoSuchExport(name.to_owned()))
+    }
+
     /// An export that was made by request.
     pub(super) fn made_export(&mut self, name: &str) -> Result<&mut Export, CatalogueError> {
-        match self.exports.get_mut(name) {
-            Some(export) if export.asked.is_of_file => {
-                Err(CatalogueError::DeclaredInFile { what: EXPORT, name: name.to_owned() })
-            }
-            Some(export) => Ok(export),
-            None => Err(CatalogueError::NoSuchExport(name.to_owned())),
+        let export = self.export(name)?;
+        if export.asked.is_of_file {
+            return Err(CatalogueError::DeclaredInFile { what: EXPORT, name: name.to_owned() });
         }
+        Ok(export)
     }
 
     /// Refuses a volume that has exports beside its own, which are on it as it is.

@@ -3,9 +3,8 @@
 
 use serde_json::Value;
 
-use super::{Asked, Catalogue, Disk, State, check_have_limits, store};
+use super::{Asked, Catalogue, State, check_have_limits, store};
 use crate::config::{GroupKeys, Keys as _, Wanted, is_in, new_group};
-use crate::control::PATIENCE;
 use crate::ctl::{CatalogueError, GroupChange, GroupError, GroupsAnswer, Put, ServedGroup};
 use crate::messages::GroupSettings;
 use crate::stat::Stat;
@@ -164,18 +163,16 @@ impl Catalogue {
         let (settings, disks) = {
             let state = self.state();
             let settings = change.check(state.groups.weights(path)).map_err(refused)?;
-            let here = (0..self.disks.len()).filter(|&disk| state.groups.is_on(path, disk));
-            (settings, here.map(|disk| &self.disks[disk]).collect::<Vec<_>>())
+            let here = state.disks.iter().filter(|disk| state.groups.is_on(path, disk.number));
+            (settings, here.cloned().collect::<Vec<_>>())
         };
         if settings.limits_something() {
             check_have_limits(&disks).map_err(refused)?;
         }
-        for Disk { name, owner } in disks {
+        for disk in disks {
             let (group, settings) = (path.to_owned(), settings.clone());
-            let answer = owner.set_group(GroupSettings { group, settings });
-            let late = |_| CatalogueError::Unanswered(name.clone());
-            let answer = answer.recv_timeout(PATIENCE).map_err(late)?;
-            answer.map_err(refused)?;
+            let answer = disk.owner.set_group(GroupSettings { group, settings });
+            disk.answer(&answer)?.map_err(refused)?;
         }
         self.change_groups(|groups| groups.set(path, wanted));
         Ok(())

@@ -6,7 +6,7 @@
 //!   /gold/vm7    of the API's volume vm7                               pool "fast": 1
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -55,6 +55,43 @@ impl Groups {
             groups.enter(&config.groups[export.group].path, export.disk, &GroupKeys::default());
         }
         groups
+    }
+
+    /// Those of the file are as it says from now on, but for what needs a restart; those that it
+    /// has no more, and that nothing `stays` in, go with their last exports. `numbers` are those of
+    /// its disks.
+    pub(super) fn follow(
+        &mut self,
+        file: &Config,
+        numbers: &[Option<usize>],
+        stays: impl Fn(&str) -> bool,
+    ) {
+        for group in &file.groups {
+            if !self.has(&group.path) {
+                self.add(&group.path, group.keys.clone(), true);
+            }
+            let known = &mut self.by_path[&group.path];
+            known.is_of_file = true;
+            let (weight, leaf_weight) = (group.keys.weight, group.keys.leaf_weight);
+            (known.keys.weight, known.keys.leaf_weight) = (weight, leaf_weight);
+            known.keys.limits = group.keys.limits;
+            let on_device = group.device_weights.iter();
+            let on_device = on_device.filter_map(|(&disk, &of)| Some((numbers[disk]?, of)));
+            known.device_weights = on_device.collect();
+        }
+        let in_file: BTreeSet<_> = file.groups.iter().map(|group| &*group.path).collect();
+        let of_file = self.of_file().map(|(path, _)| path.to_owned());
+        let gone: Vec<_> = of_file.filter(|path| !in_file.contains(&**path)).collect();
+        for path in gone.iter().filter(|path| !stays(path)) {
+            self.by_path[path].is_of_file = false;
+            self.remove_unused(path);
+        }
+    }
+
+    /// The paths of those of the file, and what is set of each.
+    pub(super) fn of_file(&self) -> impl Iterator<Item = (&str, &GroupKeys)> {
+        let of_file = self.by_path.iter().filter(|(_, group)| group.is_of_file);
+        of_file.map(|(path, group)| (&**path, &group.keys))
     }
 
     /// Returns whether there is one of that path.
@@ -186,13 +223,6 @@ impl Groups {
         self.by_path.insert(path.to_owned(), group);
     }
 
-    /// Something else is set of a group.
-    pub(crate) fn set_keys(&mut self, path: &str, change: impl FnOnce(&mut GroupKeys)) {
-        if let Some(group) = self.by_path.get_mut(path) {
-            change(&mut group.keys);
-        }
-    }
-
     /// The weights that are written of a group; the usual ones of one that is gone.
     pub(crate) fn weights(&self, path: &str) -> Weights {
         if path == ROOT {
@@ -246,7 +276,7 @@ impl Groups {
 }
 
 /// A group and those above it, upwards.
-fn lineage(path: &str) -> impl Iterator<Item = &str> {
+pub(super) fn lineage(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| parent_of(path))
 }
 

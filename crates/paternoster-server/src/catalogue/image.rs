@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::Pool;
+use super::Disk;
 use super::store::{UNFINISHED, sync_directory_of};
 use crate::config::{MULTIPLE, Source, Wanted};
 use crate::ctl::CatalogueError;
@@ -61,7 +61,7 @@ pub(super) struct Image {
 impl Plan {
     /// Looks at what there is; a template that is a volume has that path.
     pub(super) fn of(
-        pool: &Pool,
+        pool: &Disk,
         wanted: &Wanted,
         template: impl FnOnce(&str) -> Result<Option<PathBuf>, CatalogueError>,
     ) -> Result<Self, CatalogueError> {
@@ -111,7 +111,7 @@ impl Plan {
     }
 
     /// Makes the image.
-    pub(super) fn carry_out(self, pool: &Pool) -> Result<Image, CatalogueError> {
+    pub(super) fn carry_out(self, pool: &Disk) -> Result<Image, CatalogueError> {
         let Self { path, size, from, copy, durable } = self;
         if matches!(from, From::Itself) {
             return Ok(Image { path, is_unfinished: false, is_temporary: false });
@@ -201,7 +201,7 @@ pub(super) fn check_size(size: u64) -> Result<(), CatalogueError> {
 }
 
 /// Refuses to make or grow a volume where too little would be free then.
-pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), CatalogueError> {
+pub(super) fn check_free(pool: &Disk, takes: u64) -> Result<(), CatalogueError> {
     let keep_free = pool.keys.keep_free;
     let Some((free, all)) = free(pool).filter(|_| keep_free > 0 || takes > 0) else {
         return Ok(());
@@ -215,7 +215,7 @@ pub(super) fn check_free(pool: &Pool, takes: u64) -> Result<(), CatalogueError> 
 }
 
 /// Bytes of the file system of a pool's directory: those that are free for users, and all.
-pub(super) fn free(pool: &Pool) -> Option<(u64, u64)> {
+pub(super) fn free(pool: &Disk) -> Option<(u64, u64)> {
     let seen = statvfs(pool.keys.path.as_deref()?).ok()?;
     Some((seen.f_bavail * seen.f_frsize, seen.f_blocks * seen.f_frsize))
 }
@@ -226,7 +226,7 @@ pub(super) fn image_error(path: &Path, error: &io::Error) -> CatalogueError {
 }
 
 /// Where the image of a volume is.
-pub(super) fn path_of(pool: &Pool, wanted: &Wanted) -> Result<PathBuf, CatalogueError> {
+pub(super) fn path_of(pool: &Disk, wanted: &Wanted) -> Result<PathBuf, CatalogueError> {
     match &wanted.more.source {
         Source::Path(path) => beside(pool, path),
         Source::New { .. } | Source::Template(_) => {
@@ -235,13 +235,13 @@ pub(super) fn path_of(pool: &Pool, wanted: &Wanted) -> Result<PathBuf, Catalogue
     }
 }
 
-fn directory(pool: &Pool) -> Result<&Path, CatalogueError> {
+fn directory(pool: &Disk) -> Result<&Path, CatalogueError> {
     let none = || CatalogueError::NoDirectory { pool: pool.name.clone() };
     pool.keys.path.as_deref().ok_or_else(none)
 }
 
 /// The path of an image that is there: in the pool's directory, or of a pool without one anywhere.
-fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, CatalogueError> {
+fn beside(pool: &Disk, path: &Path) -> Result<PathBuf, CatalogueError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(UNFINISHED) {
         let why = format!("a name that does not begin with {UNFINISHED:?} is allowed: rename it");
@@ -263,7 +263,7 @@ fn beside(pool: &Pool, path: &Path) -> Result<PathBuf, CatalogueError> {
 }
 
 /// Opens a file of the pool's directory, or of a pool without one any.
-fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, CatalogueError> {
+fn open(pool: &Disk, path: &Path, flags: OFlags) -> Result<File, CatalogueError> {
     let failed = |errno: Errno| image_error(path, &errno.into());
     let flags = flags | OFlags::CLOEXEC;
     let opened: OwnedFd = match &pool.keys.path {
@@ -281,7 +281,7 @@ fn open(pool: &Pool, path: &Path, flags: OFlags) -> Result<File, CatalogueError>
 }
 
 /// Opens a template, which nobody may have open for writing, as far as locks say.
-fn open_template(pool: &Pool, path: &Path) -> Result<File, CatalogueError> {
+fn open_template(pool: &Disk, path: &Path) -> Result<File, CatalogueError> {
     let file = open(pool, path, OFlags::RDONLY)?;
     flock(&file, FlockOperation::NonBlockingLockShared).map_err(|errno| match errno {
         Errno::WOULDBLOCK => {
@@ -309,7 +309,7 @@ fn size_of(path: &Path, file: &File) -> Result<u64, CatalogueError> {
 
 /// Has a file begin with a template's bytes.
 fn share_blocks(
-    pool: &Pool,
+    pool: &Disk,
     template: &File,
     file: &File,
     copy: bool,

@@ -12,33 +12,37 @@
 
 mod change;
 mod create;
+mod disk;
 mod durable;
 mod export_config;
 mod exports;
 mod group;
 mod groups;
 mod image;
+mod leaving;
 mod record;
 mod remove;
 mod show;
 mod store;
+mod turnover;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use paternoster_disk::VolumeId;
 
+pub(crate) use self::disk::{Disk, ServedVolume, check_have_limits};
 use self::exports::Export;
 pub(crate) use self::groups::Groups;
 use self::record::MadeRecord;
 pub(crate) use self::record::{Records, declared_too};
 pub(crate) use self::store::Store;
+pub(crate) use self::turnover::{FirstSteps, Turnover};
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{BackendConfig, Config, DiskKeys, ExportConfig, VOLUME, Wanted, devices_of};
-use crate::control::PATIENCE;
-use crate::ctl::{CatalogueError, GroupError, VolumeStage};
+use crate::config::{BackendConfig, Config, VOLUME, Wanted};
+use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
 use crate::uri::Place;
@@ -49,9 +53,7 @@ const TURN: Duration = Duration::from_secs(2);
 /// What is served.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    pub(crate) disks: Vec<Disk>,
-    pools: Vec<Pool>,
-    /// Where clients reach every export.
+    /// Where the sockets are, in the order of the configuration.
     places: Vec<Place>,
     pub(crate) exports: Arc<ServedExports>,
     rooms: Rooms,
@@ -62,27 +64,9 @@ pub(crate) struct Catalogue {
     freed: Condvar,
 }
 
-/// A disk, and what is known of it without asking its owner.
-#[derive(Clone, Debug)]
-pub(crate) struct Disk {
-    pub(crate) name: String,
-    pub(crate) owner: OwnerHandle,
-}
-
-/// A pool.
-#[derive(Debug)]
-struct Pool {
-    name: String,
-    /// Its index among the disks.
-    disk: usize,
-    keys: DiskKeys,
-    /// The devices that it is on; empty if they are not known.
-    devices: BTreeSet<String>,
-    owner: OwnerHandle,
-}
-
 #[derive(Debug)]
 struct State {
+    disks: Vec<Arc<Disk>>,
     groups: Groups,
     /// Those of pools.
     volumes: BTreeMap<String, Volume>,
@@ -137,55 +121,47 @@ impl Catalogue {
     pub(crate) fn new(
         config: &Config,
         owners: &[OwnerHandle],
-        volumes: &[Vec<VolumeId>],
+        volumes: &[Vec<ServedVolume>],
         (groups, rooms): (Groups, Rooms),
         (exports, places): (Arc<ServedExports>, Vec<Place>),
         store: Option<Store>,
     ) -> Self {
-        let disks = config.disks.iter().zip(owners);
-        let disks =
-            disks.map(|(disk, owner)| Disk { name: disk.name.clone(), owner: owner.clone() });
-        let pools =
-            config.disks.iter().zip(owners).enumerate().filter(|(_, (disk, _))| disk.is_pool);
-        let pools = pools.map(|(index, (disk, owner))| Pool {
-            name: disk.name.clone(),
-            disk: index,
-            keys: disk.keys.clone(),
-            devices: devices_of(disk).unwrap_or_default(),
-            owner: owner.clone(),
+        let of_disk = |number: usize| volumes.get(number).map_or(&[][..], |all| all);
+        let disks = config.disks.iter().zip(owners).enumerate();
+        let disks = disks.map(|(number, (disk, owner))| {
+            Arc::new(Disk::new(number, disk, owner, of_disk(number)))
         });
         let (of_pools, others): (Vec<_>, Vec<_>) =
             config.exports.iter().partition(|export| export.keys.pool.is_some());
         let known = of_pools.into_iter().filter_map(|export| {
             let backend = &config.disks[export.disk].volumes[export.volume].backend;
             let BackendConfig::File { path, .. } = backend else { return None };
-            let id = *volumes.get(export.disk)?.get(export.volume)?;
-            let mut asked = Asked::of_file(export);
+            let id = of_disk(export.disk).get(export.volume)?.id;
+            let mut asked = Asked::of_file(Wanted::of_file(export));
             asked.of.more.size = Some(export.size);
             let (path, size, stage) = (path.clone(), export.size, Stage::Ready(id));
             let volume = Volume { asked, path, size, stage, room: None };
             Some((export.name.clone(), volume))
         });
         let state = State {
+            disks: disks.collect(),
             groups,
             volumes: known.collect(),
             exports: others.into_iter().map(|of| (of.name.clone(), Export::of_file(of))).collect(),
             changing: BTreeSet::new(),
         };
-        Self {
-            disks: disks.collect(),
-            pools: pools.collect(),
-            places,
-            exports,
-            rooms,
-            store,
-            state: Mutex::new(state),
-            freed: Condvar::new(),
-        }
+        Self { places, exports, rooms, store, state: Mutex::new(state), freed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where clients reach an export of that name.
+    fn uris(&self, name: &str) -> Vec<String> {
+        let offering = self.places.iter().enumerate();
+        let offering = offering.filter(|(socket, _)| self.exports.offers(*socket, name));
+        offering.map(|(_, place)| place.of_export(name)).collect()
     }
 
     /// Looks at the groups.
@@ -205,23 +181,17 @@ impl Catalogue {
         made.map(|asked| (asked.of.name.clone(), asked.of.kind())).collect()
     }
 
-    fn pool(&self, name: &str) -> Result<&Pool, CatalogueError> {
-        self.pools.iter().find(|pool| pool.name == name).ok_or_else(|| {
-            let known: Vec<_> = self.pools.iter().map(|pool| format!("{:?}", pool.name)).collect();
-            CatalogueError::NoSuchPool { pool: name.to_owned(), known: known.join(", ") }
-        })
-    }
-
-    fn pool_of(&self, of: &Wanted) -> Result<&Pool, CatalogueError> {
-        self.pool(of.keys.pool.as_deref().unwrap_or_default())
-    }
-
     /// Waits until nobody else changes that name.
     fn turn(&self, name: &str) -> Result<Turn<'_>, CatalogueError> {
+        self.turn_within(name, TURN)
+    }
+
+    /// The same, no longer than that.
+    fn turn_within(&self, name: &str, wait: Duration) -> Result<Turn<'_>, CatalogueError> {
         let begun = Instant::now();
         let mut state = self.state();
         while !state.changing.insert(name.to_owned()) {
-            let left = TURN.saturating_sub(begun.elapsed());
+            let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Err(CatalogueError::Busy(name.to_owned()));
             }
@@ -254,22 +224,25 @@ impl State {
         Ok(&mut self.made_export(name)?.asked)
     }
 
+    /// A volume of a pool.
+    fn volume(&mut self, name: &str) -> Result<&mut Volume, CatalogueError> {
+        let found = self.volumes.get_mut(name);
+        found.ok_or_else(|| CatalogueError::NoSuchVolume(name.to_owned()))
+    }
+
     /// A volume that was made by request.
     fn made(&mut self, name: &str) -> Result<&mut Volume, CatalogueError> {
-        match self.volumes.get_mut(name) {
-            Some(volume) if volume.asked.is_of_file => {
-                Err(CatalogueError::DeclaredInFile { what: VOLUME, name: name.to_owned() })
-            }
-            Some(volume) => Ok(volume),
-            None => Err(CatalogueError::NoSuchVolume(name.to_owned())),
+        let volume = self.volume(name)?;
+        if volume.asked.is_of_file {
+            return Err(CatalogueError::DeclaredInFile { what: VOLUME, name: name.to_owned() });
         }
+        Ok(volume)
     }
 }
 
 impl Asked {
     /// What the file declares.
-    fn of_file(export: &ExportConfig) -> Self {
-        let of = Wanted::of_file(export);
+    fn of_file(of: Wanted) -> Self {
         Self { of, is_of_file: true, has_own_group: false, recorded: None }
     }
 
@@ -295,6 +268,11 @@ impl<S: Copy> Stage<S> {
         }
     }
 
+    /// Whether its clients are leaving.
+    fn is_going(&self) -> bool {
+        matches!(self, Self::Draining(_))
+    }
+
     /// The same as answers have it, with what is wrong.
     fn shown(&self) -> (VolumeStage, Option<String>) {
         match self {
@@ -304,43 +282,4 @@ impl<S: Copy> Stage<S> {
             Self::Missing(why) => (VolumeStage::Missing, Some(why.clone())),
         }
     }
-}
-
-impl Pool {
-    /// What its owner answers, however long that takes: what was asked for is done then, and can be
-    /// undone.
-    fn certain_answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, CatalogueError> {
-        answer.recv().map_err(|_| CatalogueError::Unanswered(self.name.clone()))
-    }
-
-    /// What its owner answers.
-    fn answer<T>(&self, answer: &mpsc::Receiver<T>) -> Result<T, CatalogueError> {
-        let late = |_| CatalogueError::Unanswered(self.name.clone());
-        answer.recv_timeout(PATIENCE).map_err(late)
-    }
-
-    /// Refuses limits where the scheduler that is in force has none.
-    fn check_has_limits(&self) -> Result<(), CatalogueError> {
-        let scheduler = self.answer(&self.owner.settings())?.scheduler();
-        if scheduler.has_group_limits() {
-            return Ok(());
-        }
-        let (pool, scheduler) = (self.name.clone(), scheduler.name().to_owned());
-        Err(CatalogueError::NoLimits { pool, scheduler })
-    }
-}
-
-/// Refuses limits on disks of which one has a scheduler without, so that all of them have the
-/// change or none has.
-pub(crate) fn check_have_limits(disks: &[&Disk]) -> Result<(), GroupError> {
-    let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
-    for (disk, answer) in asked {
-        let late = |_| GroupError::Unanswered { disk: disk.name.clone() };
-        let scheduler = answer.recv_timeout(PATIENCE).map_err(late)?.scheduler();
-        if !scheduler.has_group_limits() {
-            let (disk, scheduler) = (disk.name.clone(), scheduler.name().to_owned());
-            return Err(GroupError::NoLimits { disk, scheduler });
-        }
-    }
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Removes a volume that was made by request: its clients have time to leave.
 
+use super::Catalogue;
 use super::durable::removal_failed;
-use super::{Catalogue, Stage};
-use crate::connections::{Removal, Removed};
+use crate::connections::Removed;
 use crate::ctl::{CatalogueError, Data, RemovalQuestion};
 
 impl Catalogue {
@@ -26,20 +26,13 @@ impl Catalogue {
         };
         let pool = self.pool_of(&of)?;
         self.record_removal(&of, question.data).inspect_err(|_| self.record_again(name))?;
-        if let Some(served) = served {
-            self.state().made(name)?.stage = Stage::Draining(served);
-        }
         let mut synced = Ok(());
         let mut locked = None;
         if let Some(served) = served {
-            self.exports.change(name, |entry| entry.is_leaving = true);
             let sync = question.data == Data::Keep;
-            let removal = Removal { volume: served, drain, sync };
-            let Removed { backend, synced: of_sync } =
-                pool.certain_answer(&pool.owner.remove_volume(removal))?;
-            self.exports.remove(name);
-            self.change_groups(|groups| groups.leave(&of.group(), pool.disk));
-            (locked, synced) = (Some(backend), of_sync);
+            let leaving = self.volume_leaves(&of, served, drain, sync)?;
+            let Removed { backend, synced: of_sync } = self.left(leaving)?;
+            (locked, synced) = (backend, of_sync);
         }
         let brought = if has_own_group { self.keep_brought(&of) } else { Ok(()) };
         let ended = brought.and_then(|()| match question.data {

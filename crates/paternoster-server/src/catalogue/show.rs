@@ -80,9 +80,10 @@ impl Catalogue {
     /// Shows all pools.
     pub(crate) fn pools(&self) -> PoolsAnswer {
         // A file system may take its time, and nobody else waits for it.
-        let free: Vec<_> = self.pools.iter().map(|pool| free(pool).map(|(free, _)| free)).collect();
+        let pools = self.disks().into_iter().filter(|disk| disk.is_pool);
+        let pools: Vec<_> = pools.map(|pool| (free(&pool).map(|(free, _)| free), pool)).collect();
         let state = self.state();
-        let pools = self.pools.iter().zip(free).map(|(pool, free)| {
+        let pools = pools.into_iter().map(|(free, pool)| {
             let (volumes, used) =
                 state.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
             PoolAnswer {
@@ -124,7 +125,7 @@ impl Catalogue {
             state: stage,
             why,
             clients: 0,
-            uris: self.places.iter().map(|place| place.of_export(&of.name)).collect(),
+            uris: self.uris(&of.name),
         }
     }
 

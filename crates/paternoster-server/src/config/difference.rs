@@ -2,32 +2,37 @@
 //! the server was started, but for what may change while clients are served.
 //!
 //! Disks, pools, groups, volumes and exports are known by their names, wherever they stand in the
-//! file.
+//! file. Volumes and exports come and go on disks and pools that are served, and groups with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::keys::kinds::Kind as _;
-use super::keys::{DISK, EXPORT, Keys, Mode, POOL, VOLUME};
+use super::keys::{DISK, EXPORT, ExportKeys, GroupKeys, Keys, Mode, POOL, VOLUME};
 use super::{Config, DiskConfig, ExportConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
-/// Returns what differs, in the order of the served configuration.
-pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
+/// The groups, volumes and exports of a file that are served and stay, with what is set of each.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// By their paths.
+    pub(crate) groups: Vec<(String, GroupKeys)>,
+    /// What each is, and its name.
+    pub(crate) exports: Vec<(&'static str, String, ExportKeys)>,
+}
+
+/// Returns what differs between a file and the configuration with which the server was started, and
+/// what stays of it, in the order of what is served.
+pub(crate) fn needs_restart(served: &Config, stays: &Tables, file: &Config) -> Vec<Change> {
     let mut found = Difference::default();
     let addresses = |config: &Config| -> Vec<_> {
         config.listen.iter().map(|listen| listen.address.to_string()).collect()
     };
     found.names("listen", &addresses(served), &addresses(file));
-    // Of those at any free port, which have one address, each has its place among them.
-    let mut left: Vec<&Listen> = file.listen.iter().collect();
-    for old in &served.listen {
-        let address = old.address.to_string();
-        if let Some(at) = left.iter().position(|new| new.address.to_string() == address) {
-            let new = left.remove(at);
-            found.compare(&format!("listen {address:?}"), socket(served, old), socket(file, new));
-        }
+    for (number, new) in sockets_in(served, file) {
+        let old = &served.listen[number];
+        found.compare(&place_of(new), [mode_of(old)], [mode_of(new)]);
     }
     found.compare("", whole(served), whole(file));
 
@@ -38,17 +43,18 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
             found.compare(&format!("{what} {:?}", disk.name), disk.at_start(), new.at_start());
         }
     }
-    for (group, new) in found.tables("groups", &served.groups, &file.groups, |group| &group.path) {
-        let place = format!("group {:?}", group.path);
-        found.compare(&place, values(&group.keys), values(&new.keys));
+    let in_file: BTreeMap<_, _> =
+        file.groups.iter().map(|group| (&group.path, &group.keys)).collect();
+    for (path, keys) in &stays.groups {
+        match in_file.get(path) {
+            Some(new) => {
+                found.compare(&format!("group {path:?}"), values(keys), values(*new));
+            }
+            None => found.names("groups", std::slice::from_ref(path), &[]),
+        }
     }
     for (key, what) in [("volumes", VOLUME), ("exports", EXPORT)] {
-        for (old, new) in
-            found.tables(key, exports(served, what), exports(file, what), |old| &old.name)
-        {
-            let place = format!("{what} {:?}", old.name);
-            found.compare(&place, values(&old.keys), values(&new.keys));
-        }
+        found.exports(key, what, stays, served, file);
     }
     found.0
 }
@@ -63,14 +69,29 @@ fn exports<'c>(config: &'c Config, what: &'static str) -> impl Iterator<Item = &
     config.exports.iter().filter(move |export| export.what() == what)
 }
 
-fn socket(config: &Config, listen: &Listen) -> [(&'static str, Value); 2] {
+/// The sockets of a file that are served, with their numbers.
+pub(crate) fn sockets_in<'f>(served: &Config, file: &'f Config) -> Vec<(usize, &'f Listen)> {
+    // Of those at any free port, which have one address, each has its place among them.
+    let mut left: Vec<&Listen> = file.listen.iter().collect();
+    let of_file = |(number, old): (usize, &Listen)| {
+        let address = old.address.to_string();
+        let at = left.iter().position(|new| new.address.to_string() == address)?;
+        Some((number, left.remove(at)))
+    };
+    served.listen.iter().enumerate().filter_map(of_file).collect()
+}
+
+/// What lines of changes call a socket.
+pub(crate) fn place_of(listen: &Listen) -> String {
+    format!("listen {:?}", listen.address.to_string())
+}
+
+fn mode_of(listen: &Listen) -> (&'static str, Value) {
     let mode = match listen.address {
         ListenAddress::Unix { mode, .. } => Mode.show(&mode),
         ListenAddress::Tcp(_) => Value::Null,
     };
-    let name = |&export: &usize| Value::from(config.exports[export].name.clone());
-    let offered = |exports: &Vec<usize>| Value::Array(exports.iter().map(name).collect());
-    [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
+    ("unix_mode", mode)
 }
 
 /// The keys that are told otherwise: with the sockets, and with each group.
@@ -93,6 +114,33 @@ fn whole(config: &Config) -> impl Iterator<Item = (&'static str, Value)> {
 struct Difference(Vec<Change>);
 
 impl Difference {
+    /// Compares volumes or exports that stay with those of the file, and reports those of disks or
+    /// pools that are not served.
+    fn exports(
+        &mut self,
+        key: &str,
+        what: &'static str,
+        stays: &Tables,
+        served: &Config,
+        file: &Config,
+    ) {
+        let in_file: BTreeMap<_, _> = exports(file, what).map(|new| (&new.name, new)).collect();
+        let stays = stays.exports.iter().filter(|(kind, ..)| *kind == what);
+        for (_, name, old) in stays {
+            let Some(new) = in_file.get(name) else { continue };
+            // An image that has grown is the size of its volume at once.
+            let grown = |key: &str| what == VOLUME && key == "size" && new.keys.size >= old.size;
+            let differing = values(old).zip(values(&new.keys)).filter(|((key, _), _)| !grown(key));
+            let (old, new): (Vec<_>, Vec<_>) = differing.unzip();
+            self.compare(&format!("{what} {name:?}"), old, new);
+        }
+        let served: BTreeSet<_> = served.disks.iter().map(|disk| &disk.name).collect();
+        let unserved = exports(file, what)
+            .filter(|new| !served.contains(&file.disks[new.disk].name))
+            .map(|new| new.name.clone());
+        self.names(key, &[], &unserved.collect::<Vec<_>>());
+    }
+
     /// Compares values of the same keys.
     fn compare(
         &mut self,
@@ -144,7 +192,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::keys::{DiskKeys, ExportKeys, GroupKeys, ListenKeys, ServerKeys};
+    use crate::config::GroupConfig;
+    use crate::config::keys::{DiskKeys, ListenKeys, ServerKeys};
 
     const SERVED: &str = "
 unix = \"nbd.sock\"
@@ -174,6 +223,27 @@ size = \"64K\"
         Config::from_toml(text, Path::new("c.toml")).expect("it is valid")
     }
 
+    /// What differs from a file by which a server was started.
+    fn difference(served: &Config, file: &Config) -> Vec<Change> {
+        let is_in = |old: &&ExportConfig| {
+            file.exports.iter().any(|new| (new.what(), &new.name) == (old.what(), &old.name))
+        };
+        let exports: Vec<_> = served.exports.iter().filter(is_in).collect();
+        let is_used = |group: &&GroupConfig| {
+            let of = |export: &&ExportConfig| served.lineage(export.group);
+            exports.iter().flat_map(of).any(|index| served.groups[index].path == group.path)
+        };
+        let groups = served.groups.iter().filter(is_used);
+        let stays = Tables {
+            groups: groups.map(|group| (group.path.clone(), group.keys.clone())).collect(),
+            exports: exports
+                .iter()
+                .map(|old| (old.what(), old.name.clone(), old.keys.clone()))
+                .collect(),
+        };
+        needs_restart(served, &stays, file)
+    }
+
     /// What differs when each of these lines stands in the place of another.
     fn lines(replaced: &[(&str, &str)]) -> Vec<String> {
         let mut text = SERVED.to_owned();
@@ -181,7 +251,7 @@ size = \"64K\"
             assert!(text.contains(line), "{line}");
             text = text.replacen(line, new, 1);
         }
-        let found = needs_restart(&config(SERVED), &config(&text));
+        let found = difference(&config(SERVED), &config(&text));
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -237,11 +307,6 @@ size = \"64K\"
                 "[exports.a]\nread_only = true",
                 "export \"a\": read_only false -> true",
             ),
-            (
-                "[exports.b]",
-                "[exports.b]\ndescription = \"x\"",
-                "export \"b\": description none -> \"x\"",
-            ),
         ];
         for (line, new, said) in cases {
             assert_eq!(lines(&[(line, new)]), [said], "{new}");
@@ -264,28 +329,18 @@ size = \"64K\"
         let file = served
             .replace("[volumes.a]", "sync_depth = 9\n[volumes.a]")
             .replace("[volumes.b]", "path = \"b.img\"\n[volumes.c]");
-        let found = needs_restart(&at(served), &at(&file));
+        let found = difference(&at(served), &at(&file));
         let said: Vec<_> = found.iter().map(ToString::to_string).collect();
-        let expected = [
-            "pool \"p\": sync_depth 4 -> 9",
-            "groups \"/b\" -> none",
-            "groups none -> \"/c\"",
-            "volumes \"b\" -> none",
-            "volumes none -> \"c\"",
-            "volume \"a\": path none -> \"b.img\"",
-        ];
+        let expected = ["pool \"p\": sync_depth 4 -> 9", "volume \"a\": path none -> \"b.img\""];
         assert_eq!(said, expected);
     }
 
     #[test]
-    fn sockets_that_move_and_exports_that_they_no_longer_offer_are_named() {
+    fn sockets_that_move_are_named_and_not_what_they_offer() {
         let moved = lines(&[("unix = \"nbd.sock\"", "unix = \"x.sock\"")]);
         assert_eq!(moved, ["listen \"nbd.sock\" -> none", "listen none -> \"x.sock\""]);
         let first = "[[listen]]\nunix = \"nbd.sock\"\nexports = [\"b\", \"a\"]\n[disks.d]";
-        let fewer = lines(&[("unix = \"nbd.sock\"", ""), ("[disks.d]", first)]);
-        let mut all = fewer.iter().map(String::as_str);
-        let offered = "listen \"nbd.sock\": exports \"all\" -> [\"b\",\"a\"]";
-        assert_eq!((all.next(), all.next()), (Some(offered), None));
+        assert_eq!(lines(&[("unix = \"nbd.sock\"", ""), ("[disks.d]", first)]), [""; 0]);
     }
 
     #[test]
@@ -293,7 +348,7 @@ size = \"64K\"
         let listen = "[[listen]]\ntcp = \"127.0.0.1:0\"\nexports = [\"a\"]\n\
                       [[listen]]\ntcp = \"127.0.0.1:0\"\nexports = [\"b\"]\n[disks.d]";
         let text = SERVED.replace("[disks.d]", listen);
-        assert_eq!(needs_restart(&config(&text), &config(&text)), []);
+        assert_eq!(difference(&config(&text), &config(&text)), []);
     }
 
     #[test]
@@ -304,7 +359,7 @@ size = \"64K\"
                 "weight = 100",
                 "weight = 7\nleaf_weight = 8\nweight_device.d = 9\nleaf_weight_device.d = 3",
             ),
-            ("[exports.b]", "[exports.b]\nweight = 5"),
+            ("[exports.b]", "[exports.b]\nweight = 5\ndescription = \"x\""),
         ];
         assert_eq!(lines(&changed), [""; 0]);
         let limits = [
@@ -360,24 +415,22 @@ size = \"64K\"
             "latency_target",
         ];
         assert_eq!(live::<GroupKeys>(), of_groups);
-        assert_eq!(live::<ExportKeys>(), ["weight"]);
-        assert_eq!((live::<ServerKeys>(), live::<ListenKeys>()), (vec![], vec![]));
+        assert_eq!(live::<ExportKeys>(), ["weight", "description"]);
+        assert_eq!((live::<ServerKeys>(), live::<ListenKeys>()), (vec![], vec!["exports"]));
     }
 
     #[test]
-    fn tables_that_come_go_or_move_are_named() {
+    fn tables_that_move_or_need_a_disk_that_is_not_served_are_named() {
         let moved = lines(&[("group = \"/g\"", "group = \"/g/h\"")]);
-        assert_eq!(moved, ["groups none -> \"/g/h\"", "export \"a\": group \"/g\" -> \"/g/h\""]);
-        let renamed = lines(&[("[exports.b]", "[exports.c]")]);
-        assert_eq!(
-            renamed,
-            [
-                "groups \"/b\" -> none",
-                "groups none -> \"/c\"",
-                "exports \"b\" -> none",
-                "exports none -> \"c\"",
-            ]
-        );
+        assert_eq!(moved, ["export \"a\": group \"/g\" -> \"/g/h\""]);
+        let left = lines(&[("[groups.\"/g\"]\nweight = 100\n", ""), ("group = \"/g\"\n", "")]);
+        let stays = ["groups \"/g\" -> none", "export \"a\": group \"/g\" -> \"/a\""];
+        assert_eq!(left, stays);
+        assert_eq!(lines(&[("[exports.b]", "[exports.c]")]), [""; 0], "it comes and goes");
+        let with_disk = "[disks.f]\nbackend = \"memory\"\nsize = \"1M\"\n[disks.e]";
+        let on_it = "[exports.c]\ndisk = \"f\"\n[exports.b]";
+        let unserved = lines(&[("[disks.e]", with_disk), ("[exports.b]", on_it)]);
+        assert_eq!(unserved, ["disks none -> \"f\"", "exports none -> \"c\""]);
         let disks = lines(&[("[disks.e]", "[disks.f]")]);
         assert_eq!(disks, ["disks \"e\" -> none", "disks none -> \"f\""]);
         let in_memory = "backend = \"memory\"";

@@ -53,7 +53,7 @@ use paternoster::{GroupLimits, Weight};
 
 pub use crate::depth::Depth;
 pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
-pub(crate) use difference::needs_restart;
+pub(crate) use difference::{Tables, needs_restart, place_of, sockets_in};
 pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;

@@ -67,10 +67,11 @@ pub(crate) struct Removal {
     pub(crate) sync: bool,
 }
 
-/// A volume that is served no more.
+/// What is left of a volume, or of an export, that is served no more.
 #[derive(Debug)]
 pub(crate) struct Removed {
-    pub(crate) backend: Box<dyn Backend>,
+    /// Of a volume.
+    pub(crate) backend: Option<Box<dyn Backend>>,
     /// What has become of its last sync, if there was to be one.
     pub(crate) synced: Result<(), Errno>,
 }
@@ -105,6 +106,7 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(super) struct Going {
     what: What,
+    answer: mpsc::Sender<Removed>,
     number: u32,
     stage: Stage,
     /// Its clients that are connected.
@@ -113,26 +115,22 @@ pub(super) struct Going {
     ioc: Option<IocId>,
 }
 
-/// What goes, and who hears that it has gone.
+/// What goes.
 #[derive(Debug)]
 enum What {
     /// A volume with all of its exports, whose writes are to be durable or need not be.
     Volume {
         volume: VolumeId,
         sync: bool,
-        answer: mpsc::Sender<Removed>,
     },
-    Export {
-        export: Arc<Export>,
-        answer: mpsc::Sender<()>,
-    },
+    Export(Arc<Export>),
 }
 
 impl What {
     fn clients(&self) -> ClientsOf {
         match self {
             Self::Volume { volume, .. } => ClientsOf::Volume(*volume),
-            Self::Export { export, .. } => ClientsOf::Export(Arc::clone(export)),
+            Self::Export(export) => ClientsOf::Export(Arc::clone(export)),
         }
     }
 }
@@ -170,7 +168,7 @@ impl Connections {
             |one: &Going| matches!(one.what, What::Volume { volume: going, .. } if going == volume);
         // Else whoever asks hears that nothing comes.
         if self.label.volumes.is_here(volume) && !self.going.iter().any(is_that) {
-            self.begin_removal(owner, What::Volume { volume, sync, answer }, drain);
+            self.begin_removal(owner, What::Volume { volume, sync }, drain, answer);
         }
     }
 
@@ -180,22 +178,28 @@ impl Connections {
         owner: &DiskOwner,
         export: Arc<Export>,
         drain: Nanos,
-        answer: mpsc::Sender<()>,
+        answer: mpsc::Sender<Removed>,
     ) {
         let is_that = |one: &Going| match &one.what {
             What::Volume { volume, .. } => *volume == export.volume,
-            What::Export { export: going, .. } => Arc::ptr_eq(going, &export),
+            What::Export(going) => Arc::ptr_eq(going, &export),
         };
         if self.tenants.has_export(&export) && !self.going.iter().any(is_that) {
-            self.begin_removal(owner, What::Export { export, answer }, drain);
+            self.begin_removal(owner, What::Export(export), drain, answer);
         }
     }
 
-    fn begin_removal(&mut self, owner: &DiskOwner, what: What, drain: Nanos) {
+    fn begin_removal(
+        &mut self,
+        owner: &DiskOwner,
+        what: What,
+        drain: Nanos,
+        answer: mpsc::Sender<Removed>,
+    ) {
         self.removals = self.removals.wrapping_add(1) % SHUTDOWN;
         let stage = Stage::Draining(owner.now() + drain);
         let (number, clients) = (self.removals, self.register.clients(&what.clients()));
-        self.going.push(Going { what, number, stage, clients, ioc: None });
+        self.going.push(Going { what, answer, number, stage, clients, ioc: None });
     }
 
     /// Has each removal go on, as far as it can.
@@ -213,20 +217,20 @@ impl Connections {
             if let Some(ioc) = one.ioc {
                 owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
             }
-            // Whoever asked may have gone.
-            match &one.what {
-                What::Volume { volume, answer, .. } => {
+            let backend = match &one.what {
+                What::Volume { volume, .. } => {
                     self.forget_volume(owner, *volume);
-                    let backend = owner.remove_volume(*volume);
-                    let _ = answer.send(Removed { backend, synced });
+                    Some(owner.remove_volume(*volume))
                 }
-                What::Export { export, answer } => {
+                What::Export(export) => {
                     owner.administer(|elevator, now| {
                         self.tenants.remove_unused(elevator, now, export.tenant);
                     });
-                    let _ = answer.send(());
+                    None
                 }
-            }
+            };
+            // Whoever asked may have gone.
+            let _ = one.answer.send(Removed { backend, synced });
             false
         });
         self.going = going;
@@ -242,7 +246,7 @@ impl Connections {
                         self.label.volumes.close(*volume);
                         owner.close_volume(*volume);
                     }
-                    What::Export { export, .. } => self.tenants.close_export(export),
+                    What::Export(export) => self.tenants.close_export(export),
                 }
                 self.transport.end_clients(&one.what.clients(), End::Answered);
                 one.stage = Stage::Ending(Some(now + LAST_REPLIES));
@@ -250,7 +254,7 @@ impl Connections {
             }
             Stage::Ending(_) if !has_clients => match one.what {
                 What::Volume { volume, .. } if !owner.engine().is_volume_idle(volume) => {}
-                What::Export { .. } | What::Volume { sync: false, .. } => {
+                What::Export(_) | What::Volume { sync: false, .. } => {
                     one.stage = Stage::Synced(Ok(()));
                 }
                 What::Volume { volume, .. } => {
@@ -324,7 +328,8 @@ mod tests {
         let removal = || Removal { volume, drain: Nanos::ZERO, sync: true };
         let [first, second] = [(); 2].map(|()| disk.handle.remove_volume(removal()));
         let removed = first.recv().expect("it is gone");
-        assert_eq!((removed.synced, removed.backend.capabilities().size), (Ok(()), 1 << 20));
+        let size = removed.backend.map(|backend| backend.capabilities().size);
+        assert_eq!((removed.synced, size), (Ok(()), Some(1 << 20)));
         assert!(second.recv().is_err() && disk.handle.remove_volume(removal()).recv().is_err());
         assert!(disk.handle.grow_volume(volume, 2 << 20).recv().is_err());
         assert!(disk.handle.volume_states(vec![volume]).recv().expect("it answers").is_empty());

@@ -50,7 +50,7 @@ pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestio
 pub use operations::{OperationAnswer, OperationState};
 pub use place::{VARIABLE, default_path};
 pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
-pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
+pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};

@@ -39,13 +39,41 @@ pub struct ReloadAnswer {
     pub changed: Vec<Change>,
     /// What stays as it is until a restart.
     pub needs_restart: Vec<Change>,
+    /// What goes on: of volumes and exports that the file has no more, clients have time to leave.
+    pub under_way: Vec<ReloadNote>,
+    /// What could not be done: a volume whose image cannot be opened is not served.
+    pub failed: Vec<ReloadNote>,
 }
 
 impl ReloadAnswer {
-    /// Makes the answer to a request in this mode.
+    /// Makes the answer to a request in this mode, by which nothing goes on or has failed.
     pub fn new(mode: ReloadMode, changed: Vec<Change>, needs_restart: Vec<Change>) -> Self {
         let dry_run = mode == ReloadMode::DryRun;
-        Self { version: Stat::VERSION, dry_run, changed, needs_restart }
+        Self { version: Stat::VERSION, dry_run, changed, needs_restart, ..Self::default() }
+    }
+}
+
+/// What is told of a volume or an export of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReloadNote {
+    /// Which one it is, such as `volume "vm1"`.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What is told.
+    pub why: String,
+}
+
+impl ReloadNote {
+    pub(crate) fn new(kind: &str, name: &str, why: String) -> Self {
+        Self { place: format!("{kind} {name:?}"), why }
+    }
+}
+
+impl fmt::Display for ReloadNote {
+    /// Such as `volume "vm1": its clients have 30s to leave`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.why)
     }
 }
 

@@ -17,4 +17,5 @@ mod queues;
 mod sessions;
 mod slow;
 mod support;
+mod turnover;
 mod volumes;

@@ -134,10 +134,15 @@ impl Rig {
 
 /// Starts a server in a folder.
 pub(crate) fn start_in(folder: &Path, toml: &str) -> anyhow::Result<Server> {
-    let head = format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\nengine = {:?}\n", engine());
-    let text = format!("{head}{toml}").replace("DIR", folder.to_str().expect("UTF-8"));
+    let text = whole(folder, toml);
     let config = Config::from_toml(&text, Path::new("test.toml")).expect("a configuration");
     Server::start(&config)
+}
+
+/// The file of a server in a folder.
+pub(crate) fn whole(folder: &Path, toml: &str) -> String {
+    let head = format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\nengine = {:?}\n", engine());
+    format!("{head}{toml}").replace("DIR", folder.to_str().expect("UTF-8"))
 }
 
 /// A client in the transmission phase.

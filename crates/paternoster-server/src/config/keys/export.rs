@@ -62,7 +62,7 @@ keys! {
              `\"none\"` is served as `\"be/4\"`.";
         read_only: bool = false, Flag, restart;
             "Whether clients may only read.";
-        description: Option<String> = None, DESCRIPTION, restart;
+        description: Option<String> = None, DESCRIPTION, live;
             "What clients are told about it.";
     }
 }

@@ -82,7 +82,7 @@ keys! {
             "Permission bits of `unix`: whoever may write to it may use what it offers.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart, default "–";
             "A TCP address, without TLS or authentication.";
-        exports: Option<Vec<At<String>>> = None, Names, restart, default "all of them";
+        exports: Option<Vec<At<String>>> = None, Names, live, default "all of them";
             "The exports that it offers. A single one is also the default export of this socket.";
     }
 }
