@@ -6,6 +6,7 @@
 //!                        └──────▶ obstacles: all that is refused, with its holder
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -19,6 +20,7 @@ use paternoster_disk::{
 };
 use paternoster_model::{Model as _, describe_device};
 
+use crate::admission::VolumeRoom;
 use crate::borders;
 use crate::catalogue::{Records, Store};
 use crate::config::{BackendConfig, Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
@@ -35,12 +37,20 @@ pub(crate) struct ForServer {
     pub(crate) io: IoEngine,
     /// The listening sockets, in the order of the configuration.
     pub(crate) bound: Vec<BoundSocket>,
-    /// What stands behind the volumes of each disk, in the order of the configuration.
-    pub(crate) backends: Vec<Vec<Box<dyn Backend>>>,
+    /// What each disk needs, in the order of the configuration.
+    pub(crate) disks: Vec<Acquired>,
     /// Where requests are recorded, and what is, if there is a place for it.
     pub(crate) state: Option<(Store, Records)>,
-    /// How long a processor may take to wake up, for the disks that say so.
-    pub(crate) latencies: Vec<CpuLatency>,
+}
+
+/// What a disk needs.
+pub(crate) struct Acquired {
+    /// What stands behind each of its volumes, in the order of the configuration.
+    pub(crate) backends: Vec<Box<dyn Backend>>,
+    /// How long a processor may take to wake up, if the disk says so.
+    pub(crate) latency: Option<CpuLatency>,
+    /// The places of its descriptors, if it comes while others are served.
+    pub(crate) rooms: Vec<VolumeRoom>,
 }
 
 /// What answers the operator.
@@ -61,6 +71,11 @@ impl Obstacles {
     /// The sentences.
     fn lines(&self) -> Vec<String> {
         self.0.iter().map(|error| format!("{error:#}")).collect()
+    }
+
+    /// The same as a text, a line each.
+    pub(crate) fn into_text(self) -> String {
+        self.lines().join("\n")
     }
 
     /// The same as one error, a line each.
@@ -128,31 +143,43 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
         .map(|listen| BoundSocket::new(&listen.address, patience))
         .map(|bound| refused.note(bound.map_err(Into::into)))
         .collect();
-    let disks = config.disks.iter().enumerate();
     let exports = config.exports_by_volume();
-    let exports_of = |place| exports.get(&place).map_or(&[][..], Vec::as_slice);
-    let backends: Vec<_> = disks
-        .map(|(disk, of)| {
-            let volumes = (0..of.volumes.len()).map(|volume| (disk, volume));
-            let open =
-                |place| refused.note(open_backend(config, place, exports_of(place), patience));
-            // All are tried, so that all that is refused is told.
-            let opened: Vec<_> = volumes.map(open).collect();
-            opened.into_iter().collect::<Option<Vec<_>>>()
-        })
+    let disks: Vec<_> = (0..config.disks.len())
+        .map(|disk| for_disk(config, disk, &exports, patience, refused))
         .collect();
     let state = config.keys.state_dir.as_deref();
     let state = state.map(|path| open_state(config, path, patience)).transpose();
     let state = refused.note(state);
-    let latencies: Vec<_> =
-        config.disks.iter().filter_map(hold_latency).map(|held| refused.note(held)).collect();
     Some(ForServer {
-        latencies: latencies.into_iter().collect::<Option<_>>()?,
         state: state?,
         io: io?,
         bound: bound.into_iter().collect::<Option<_>>()?,
-        backends: backends.into_iter().collect::<Option<_>>()?,
+        disks: disks.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Takes what a disk needs, which is an index; what is in use is asked for again for a while.
+pub(crate) fn acquire_for_disk(config: &Config, disk: usize) -> Result<Acquired, Obstacles> {
+    let (mut refused, exports) = (Obstacles::default(), config.exports_by_volume());
+    for_disk(config, disk, &exports, Patience::AWhile, &mut refused).ok_or(refused)
+}
+
+fn for_disk(
+    config: &Config,
+    disk: usize,
+    exports: &BTreeMap<(usize, usize), Vec<&ExportConfig>>,
+    patience: Patience,
+    refused: &mut Obstacles,
+) -> Option<Acquired> {
+    let of = &config.disks[disk];
+    let exports_of = |place| exports.get(&place).map_or(&[][..], Vec::as_slice);
+    let volumes = (0..of.volumes.len()).map(|volume| (disk, volume));
+    let open = |place| refused.note(open_backend(config, place, exports_of(place), patience));
+    // All are tried, so that all that is refused is told.
+    let opened: Vec<_> = volumes.map(open).collect();
+    let latency = refused.note(hold_latency(of).transpose());
+    let backends = opened.into_iter().collect::<Option<_>>()?;
+    Some(Acquired { backends, latency: latency?, rooms: Vec::new() })
 }
 
 /// Takes the directory of what was made by request, if that goes together with the configuration.

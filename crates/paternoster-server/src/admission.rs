@@ -16,7 +16,7 @@ use crate::config::Config;
 /// the control plane, listeners, standard streams; for each disk its file, ring and events; and for
 /// each connection thread its ring and event.
 const RESERVED: u32 = 256 + 64;
-const RESERVED_FOR_DISK: u32 = 4;
+pub(crate) const RESERVED_FOR_DISK: u32 = 4;
 const RESERVED_FOR_THREAD: u32 = 3;
 
 /// Why a client may not enter.

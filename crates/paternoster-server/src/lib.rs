@@ -30,6 +30,7 @@ mod holder;
 pub mod log;
 mod messages;
 mod metrics;
+mod owners;
 mod peer;
 mod recording;
 mod reload;
@@ -42,6 +43,7 @@ pub mod stat;
 mod threads;
 mod tuned;
 mod uri;
+mod watched;
 
 pub use acquire::obstacles;
 pub use control::ControlHandle;

@@ -11,12 +11,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Instant;
 
 use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::catalogue::{Catalogue, Disk, FirstSteps, Groups, Turnover, declared_too};
+use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover};
 use crate::config::{Config, ROOT, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode};
@@ -46,18 +45,12 @@ impl Reload {
         served: &Config,
         catalogue: &Catalogue,
     ) -> Result<Self, ReloadError> {
-        let file = Config::from_file_beside(path, served)
+        let file = Config::from_file_beside(path, &catalogue.disk_configs())
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
-        let made = catalogue.made_by_request();
-        let twice = file.exports.iter().find_map(|export| Some((export, made.get(&export.name)?)));
-        if let Some((export, made)) = twice {
-            let twice = declared_too(export.what(), made, &export.name);
-            return Err(ReloadError::Unusable(twice));
-        }
-        let made = |path: &str| catalogue.groups(|groups| groups.is_made(path));
-        if let Some(group) = file.groups.iter().find(|group| made(&group.path)) {
-            let twice = declared_too("group", "group", &group.path);
-            return Err(ReloadError::Unusable(twice));
+        // As the next start would find out.
+        let mistakes = catalogue.records().mistakes(&file);
+        if !mistakes.is_empty() {
+            return Err(ReloadError::Unusable(mistakes.join("\n")));
         }
         let disks = catalogue.disks().into_iter().filter_map(|disk| {
             let on = |groups: &Groups| groups.on(disk.number).map(str::to_owned).collect();
@@ -66,8 +59,12 @@ impl Reload {
         });
         let disks = disks.collect();
         let turnover = catalogue.turnover(&file);
-        let needs_restart = needs_restart(served, &catalogue.staying(&turnover), &file);
+        let staying = catalogue.staying(&file, &turnover);
+        let mut needs_restart = needs_restart(served, &staying, &file);
+        needs_restart.extend(turnover.blocked());
         let (offers, offered) = new_offers(&file, served, catalogue);
+        let (offers, offered) =
+            keep_apart(offers, offered, catalogue, &turnover, &mut needs_restart);
         let deadline = Instant::now() + PATIENCE;
         Ok(Self { file, needs_restart, turnover, offers, offered, disks, deadline })
     }
@@ -89,22 +86,31 @@ impl Reload {
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
-        let of_catalogue = self.of_catalogue();
-        for change in &of_catalogue {
-            tracing::info!("the file changes {change}");
+        for (socket, offer) in &self.offers {
+            // What is offered no more is not entered while clients leave it.
+            let now = catalogue.exports.offer(*socket);
+            let narrowed = now.zip(offer.as_ref()).map(|(now, new)| &now & new);
+            catalogue.exports.set_offer(*socket, narrowed.or_else(|| offer.clone()));
         }
-        changed.extend(of_catalogue);
+        let order = self.turnover.changes().into_iter().map(|change| change.to_string());
+        let order: BTreeMap<_, _> = order.zip(0..).collect();
+        let Followed { changed: mut followed, under_way, failed } = catalogue.follow(self.file);
+        followed.sort_by_key(|change| order.get(&change.to_string()).copied().unwrap_or(i32::MAX));
         for (socket, offer) in self.offers {
             catalogue.exports.set_offer(socket, offer);
         }
-        // Owners log what they change.
+        for change in &self.offered {
+            tracing::info!("the file changes {change}");
+        }
+        changed.extend(self.offered);
+        changed.extend(followed);
+        // Whoever changes something logs it.
         if changed.is_empty() {
             tracing::info!("the file was read again and changes nothing");
         }
         for change in &self.needs_restart {
             tracing::warn!("the file needs a restart for {change}");
         }
-        let FirstSteps { failed, under_way } = follow(catalogue, self.turnover);
         for note in &failed {
             tracing::error!("{note}");
         }
@@ -161,16 +167,24 @@ fn new_offers(
     offers.unzip()
 }
 
-/// Has volumes and exports come and go as the file says, on a thread of its own; what came of that
-/// at first.
-fn follow(catalogue: &Arc<Catalogue>, turnover: Turnover) -> FirstSteps {
-    if turnover.changes().is_empty() {
-        return FirstSteps::default();
-    }
-    let (told, first) = mpsc::channel();
-    let catalogue = Arc::clone(catalogue);
-    thread::spawn(move || catalogue.follow(turnover, &told));
-    first.recv().unwrap_or_default()
+/// Of these offers, those that offer nothing anew that is otherwise than the file says until a
+/// restart: the others wait for that too.
+fn keep_apart(
+    offers: Vec<(usize, Offer)>,
+    offered: Vec<Change>,
+    catalogue: &Catalogue,
+    turnover: &Turnover,
+    needs_restart: &mut Vec<Change>,
+) -> (Vec<(usize, Offer)>, Vec<Change>) {
+    let is_new = |socket, name: &str| !catalogue.exports.offers(socket, name);
+    let is_apart = |(socket, offer): &(usize, Offer)| match offer {
+        Some(names) => !names.iter().any(|name| turnover.is_stale(name) && is_new(*socket, name)),
+        None => !turnover.has_stale(),
+    };
+    let (now, later): (Vec<_>, Vec<_>) =
+        offers.into_iter().zip(offered).partition(|(offer, _)| is_apart(offer));
+    needs_restart.extend(later.into_iter().map(|(_, change)| change));
+    now.into_iter().unzip()
 }
 
 /// What the file says of a served disk and of its groups, as far as they are in it.
@@ -193,7 +207,7 @@ fn disk_in(file: &Config, disk: &Disk, served: Vec<String>) -> Option<FileDisk> 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::thread::JoinHandle;
+    use std::thread::{self, JoinHandle};
 
     use paternoster_disk::Waker;
     use serde_json::Value;
@@ -249,7 +263,9 @@ mod tests {
         let config = Config::from_file(&path).expect("it is valid");
         let rooms = Rooms::of(16);
         let groups = (Groups::new(&config, rooms.clone()), rooms);
-        let catalogue = Catalogue::new(&config, &owners, &[], groups, Default::default(), None);
+        let owners: Vec<_> = owners.into_iter().map(|owner| (owner, Vec::new())).collect();
+        let disks = (Arc::default(), &owners[..]);
+        let catalogue = Catalogue::new(&config, disks, groups, Default::default(), None);
         let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);
         drop((control, owners));

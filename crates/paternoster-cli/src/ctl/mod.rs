@@ -288,10 +288,11 @@ enum Question {
     ///
     /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
     /// polling and tunables, also those that `ctl weight`, `ctl limit` or `ctl set` changed; and
-    /// volumes, exports and groups come and go. Prints a line for each changed value: whose it is,
-    /// what was in force, and what the file says; then what is under way, as clients of what goes
-    /// have 30 s to leave, and what has failed. What needs a restart is named and stays as it is.
-    /// A file with mistakes changes nothing, and all mistakes are listed. SIGHUP does the same.
+    /// disks, pools, volumes, exports and groups come and go. Prints a line for each changed value:
+    /// whose it is, what was in force, and what the file says; then what is under way, as clients
+    /// of what goes have 30 s to leave, and what has failed. What needs a restart is named and
+    /// stays as it is. A file with mistakes changes nothing, and all mistakes are listed. SIGHUP
+    /// does the same.
     Reload {
         /// Print what would change, and change nothing
         #[arg(long)]

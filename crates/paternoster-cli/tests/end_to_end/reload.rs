@@ -221,9 +221,13 @@ fn what_needs_a_restart_is_named_and_left_while_the_rest_changes() {
             ("[exports.b]", "[exports.c]"),
         ],
     );
-    let needs_restart =
-        ["payload_timeout \"30s\" -> \"1m\"", "disks none -> \"e\"", "disk \"d\": servers 4 -> 2"];
-    let changed = ["disk \"d\": depth 8 -> 6", "exports \"b\" -> none", "exports none -> \"c\""];
+    let needs_restart = ["payload_timeout \"30s\" -> \"1m\"", "disk \"d\": servers 4 -> 2"];
+    let changed = [
+        "disk \"d\": depth 8 -> 6",
+        "exports \"b\" -> none",
+        "disks none -> \"e\"",
+        "exports none -> \"c\"",
+    ];
     let expected = lines("changed", &changed) + &lines("needs a restart", &needs_restart);
     assert_eq!(ctl(&served, &["reload"]), Ok(expected));
     let (settings, weights) = in_force(&served);
@@ -238,6 +242,7 @@ fn what_needs_a_restart_is_named_and_left_while_the_rest_changes() {
     write(&served, &[("servers = 4", "servers = 2")]);
     let again = "changed: disk \"d\": depth 6 -> 8\n\
                  changed: exports \"c\" -> none\n\
+                 changed: disks \"e\" -> none\n\
                  changed: exports none -> \"b\"\n\
                  needs a restart: disk \"d\": servers 4 -> 2\n";
     assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok(again));

@@ -68,7 +68,7 @@ impl Catalogue {
         self.check_limits(pool, wanted)?;
         let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
         check_free(pool, plan.takes_at_once())?;
-        let reserved = self.reserve(pool, wanted, false, (&plan.path, plan.size))?;
+        let reserved = self.reserve(pool, wanted, None, (&plan.path, plan.size))?;
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
         let recorded = self.record(VOLUME, &wanted.name);
         let named = recorded.and_then(|()| image.finish());
@@ -102,12 +102,12 @@ impl Catalogue {
     }
 
     /// Takes the volume of that image and size into the catalogue, if its pool has room and its
-    /// name is free.
+    /// name is free. One of the file says whether somebody writes to it.
     pub(super) fn reserve<'c>(
         &'c self,
         pool: &Disk,
         wanted: &'c Wanted,
-        is_of_file: bool,
+        of_file: Option<bool>,
         (path, size): (&Path, u64),
     ) -> Result<Reserved<'c>, CatalogueError> {
         let room = self.rooms.volume();
@@ -119,14 +119,20 @@ impl Catalogue {
             let how = "and a volume has an export of its own name".to_owned();
             return Err(CatalogueError::Exists { what: EXPORT, name, how });
         }
+        if state.volumes.contains_key(&name) {
+            let how = "and a request has made it since".to_owned();
+            return Err(CatalogueError::Exists { what: VOLUME, name, how });
+        }
         let has_own_group = state.gets_own_group(wanted)?;
         state.check_room(pool, &wanted.name, size)?;
         state.check_quotas(&wanted.group(), &wanted.name, size)?;
         let mut of = wanted.clone();
         of.more.size = Some(size);
+        let is_of_file = of_file.is_some();
+        let writes = of_file.unwrap_or(!of.keys.read_only);
         let asked = Asked { is_of_file, ..Asked::by_request(of, has_own_group) };
         let (path, room) = (path.to_owned(), Some(room));
-        let volume = Volume { asked, path, size, stage: Stage::Creating, room };
+        let volume = Volume { asked, path, size, writes, stage: Stage::Creating, room };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
     }
@@ -140,8 +146,15 @@ impl Catalogue {
         patience: Patience,
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
-        let path = self.state().volume(name)?.path.clone();
-        let options = FileOptions { read_only: wanted.keys.read_only, cache: pool.keys.cache };
+        let (path, writes) = {
+            let mut state = self.state();
+            let volume = state.volume(name)?;
+            if !volume.asked.is_of_file {
+                volume.writes = !wanted.keys.read_only;
+            }
+            (volume.path.clone(), volume.writes)
+        };
+        let options = FileOptions { read_only: !writes, cache: pool.config.keys.cache };
         let backend = open_image(&path, options, patience);
         let backend = backend.map_err(|error| image_error(&path, &error))?;
         check_device(pool, &path)?;
@@ -200,11 +213,11 @@ impl State {
         let is_other = |of: &Wanted| of.name != volume && of.keys.pool.as_ref() == Some(&pool.name);
         let (count, used) = self.used_by(is_other);
         let name = || pool.name.clone();
-        let most = pool.keys.volumes;
+        let most = pool.config.keys.volumes;
         if count >= usize::try_from(most).unwrap_or(usize::MAX) {
             return Err(CatalogueError::TooMany { pool: name(), volumes: most });
         }
-        let Some(capacity) = pool.keys.capacity else { return Ok(()) };
+        let Some(capacity) = pool.config.keys.capacity else { return Ok(()) };
         let left = capacity.saturating_sub(used);
         if size > left {
             return Err(CatalogueError::OverCapacity { pool: name(), left, capacity, asked: size });
@@ -250,12 +263,12 @@ pub(super) fn not_own(wanted: &Wanted) -> CatalogueError {
 fn check_device(pool: &Disk, path: &Path) -> Result<(), CatalogueError> {
     // Mostly it is on the same file system.
     let number = |path: &Path| std::fs::metadata(path).ok().map(|seen| (seen.dev(), seen.rdev()));
-    if pool.keys.path.as_deref().and_then(number) == number(path) {
+    if pool.config.keys.path.as_deref().and_then(number) == number(path) {
         return Ok(());
     }
     let on = paternoster_disk::devices_of(path);
     let is_apart = !on.is_empty() && !pool.devices.is_empty() && on.is_disjoint(&pool.devices);
-    if !is_apart || pool.keys.same_device == SameDevice::Warn {
+    if !is_apart || pool.config.keys.same_device == SameDevice::Warn {
         return Ok(());
     }
     let list = |devices: &BTreeSet<String>| {

@@ -5,12 +5,17 @@ use std::sync::{Arc, mpsc};
 
 use paternoster_disk::VolumeId;
 
-use super::{Catalogue, State};
-use crate::config::{DiskConfig, DiskKeys, Wanted, devices_of};
+use super::exports::Export;
+use super::{Asked, Catalogue, Stage, State, Volume};
+use crate::config::{BackendConfig, Config, DiskConfig, Wanted, devices_of};
 use crate::control::PATIENCE;
 use crate::ctl::{CatalogueError, GroupError};
 use crate::export_table::Entry;
 use crate::messages::OwnerHandle;
+use crate::owners::OfConfig;
+
+/// The keys that say which bytes a disk has.
+const BYTES: [&str; 4] = ["backend", "path", "size", "uri"];
 
 /// A disk or pool.
 #[derive(Debug)]
@@ -19,7 +24,8 @@ pub(crate) struct Disk {
     /// Which one it is, also if another comes to have its name.
     pub(crate) number: usize,
     pub(super) is_pool: bool,
-    pub(super) keys: DiskKeys,
+    /// As it was started.
+    pub(super) config: DiskConfig,
     /// The devices that it is on; empty if they are not known.
     pub(super) devices: BTreeSet<String>,
     /// The volume that is all of it; none of a pool.
@@ -32,33 +38,36 @@ pub(crate) struct Disk {
 pub(crate) struct ServedVolume {
     pub(crate) id: VolumeId,
     pub(crate) flushes: bool,
+    pub(crate) size: u64,
+    /// Whether it may be written.
+    pub(crate) writes: bool,
 }
 
 impl ServedVolume {
-    /// The volume that this export is on.
-    pub(super) fn of(export: &Entry) -> Self {
-        Self { id: export.export.volume, flushes: export.flushes() }
+    /// The volume of that size that this export is on.
+    pub(super) fn of(export: &Entry, size: u64, writes: bool) -> Self {
+        Self { id: export.export.volume, flushes: export.flushes(), size, writes }
     }
 }
 
 impl Disk {
-    /// The disk of that number, with those volumes.
-    pub(super) fn new(
-        number: usize,
-        config: &DiskConfig,
-        owner: &OwnerHandle,
-        volumes: &[ServedVolume],
-    ) -> Self {
+    fn new(of: OfConfig<'_>, owner: &OwnerHandle, volumes: &[ServedVolume]) -> Self {
+        let config = of.disk();
         let is_pool = config.is_pool;
         Self {
             name: config.name.clone(),
-            number,
+            number: of.number,
             is_pool,
-            keys: config.keys.clone(),
+            config: DiskConfig { volumes: Vec::new(), ..config.clone() },
             devices: devices_of(config).unwrap_or_default(),
             whole: volumes.first().copied().filter(|_| !is_pool),
             owner: owner.clone(),
         }
+    }
+
+    /// Whether it is that one of a configuration.
+    pub(super) fn is_that(&self, of: &DiskConfig) -> bool {
+        (self.is_pool, &self.name) == (of.is_pool, &of.name)
     }
 
     /// What its owner answers, however long that takes: what was asked for is done then, and can be
@@ -93,6 +102,11 @@ impl Catalogue {
         self.state().disks.clone()
     }
 
+    /// All disks and pools as they were started, without their volumes.
+    pub(crate) fn disk_configs(&self) -> Vec<DiskConfig> {
+        self.state().disks.iter().map(|disk| disk.config.clone()).collect()
+    }
+
     pub(super) fn pool(&self, name: &str) -> Result<Arc<Disk>, CatalogueError> {
         self.state().pool(name)
     }
@@ -103,6 +117,58 @@ impl Catalogue {
 }
 
 impl State {
+    /// A disk is served, with what the configuration has of it.
+    pub(super) fn add_disk(
+        &mut self,
+        of: OfConfig<'_>,
+        owner: &OwnerHandle,
+        volumes: &[ServedVolume],
+    ) {
+        self.disks.push(Arc::new(Disk::new(of, owner, volumes)));
+        self.disks_so_far = self.disks_so_far.max(of.number + 1);
+        self.numbers.remove(&of.disk().name);
+        for export in of.config.exports.iter().filter(|export| export.disk == of.index) {
+            let (name, wanted) = (export.name.clone(), Wanted::of_file(export));
+            if export.keys.pool.is_none() {
+                let (bytes, stage) = (export.bytes(), Stage::Ready(of.number));
+                let asked = Asked::of_file(wanted);
+                self.exports.insert(name, Export { asked, bytes, stage });
+                continue;
+            }
+            let BackendConfig::File { path, .. } = &of.disk().volumes[export.volume].backend else {
+                continue;
+            };
+            let Some(served) = volumes.get(export.volume) else { continue };
+            let mut asked = Asked::of_file(wanted);
+            asked.of.more.size = Some(export.size);
+            let (path, size, writes) = (path.clone(), export.size, served.writes);
+            let (stage, room) = (Stage::Ready(served.id), None);
+            self.volumes.insert(name, Volume { asked, path, size, writes, stage, room });
+        }
+    }
+
+    /// The number of a disk that comes, which no disk has had.
+    pub(super) fn number_of_new(&mut self, name: &str) -> usize {
+        let Self { numbers, disks_so_far, .. } = self;
+        *numbers.entry(name.to_owned()).or_insert_with(|| {
+            *disks_so_far += 1;
+            *disks_so_far - 1
+        })
+    }
+
+    /// The disks of a file that are served, and have other bytes than it says until a restart.
+    pub(super) fn stale_disks<'f>(&self, file: &'f Config) -> BTreeSet<&'f str> {
+        let bytes = |of: &DiskConfig| {
+            let keys = of.at_start().filter(|(key, _)| BYTES.contains(key));
+            keys.collect::<Vec<_>>()
+        };
+        let is_stale = |of: &&DiskConfig| {
+            let mut served = self.disks.iter();
+            served.any(|disk| disk.is_that(of) && bytes(&disk.config) != bytes(of))
+        };
+        file.disks.iter().filter(is_stale).map(|disk| &*disk.name).collect()
+    }
+
     pub(super) fn pools(&self) -> impl Iterator<Item = &Arc<Disk>> {
         self.disks.iter().filter(|disk| disk.is_pool)
     }

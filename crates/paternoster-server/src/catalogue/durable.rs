@@ -207,7 +207,8 @@ impl Catalogue {
         let opening = Stage::Missing("it is being opened".to_owned());
         let mut state = self.state();
         let asked = Asked::recorded(wanted.clone(), record, &state.groups);
-        let volume = Volume { asked, path, size, stage: opening, room: None };
+        let writes = !wanted.keys.read_only;
+        let volume = Volume { asked, path, size, writes, stage: opening, room: None };
         state.volumes.insert(wanted.name.clone(), volume);
     }
 
@@ -285,7 +286,7 @@ const ORPHANS_SHOWN: usize = 5;
 
 impl State {
     fn orphans(&self, pool: &Disk) -> Vec<String> {
-        let Some(directory) = &pool.keys.path else { return Vec::new() };
+        let Some(directory) = &pool.config.keys.path else { return Vec::new() };
         let known: BTreeSet<_> = self.volumes.values().map(|volume| &volume.path).collect();
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
         let images = files

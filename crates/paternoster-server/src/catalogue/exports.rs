@@ -12,7 +12,7 @@ use super::durable::logged;
 use super::record::MadeRecord;
 use super::show::page;
 use super::{Asked, Catalogue, Disk, ServedVolume, Stage, State, Volume};
-use crate::config::{EXPORT, ExportConfig, MULTIPLE, VOLUME, Wanted, check_volume_name};
+use crate::config::{EXPORT, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
     CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion,
 };
@@ -34,14 +34,6 @@ pub(super) struct Part {
     pub(super) disk: Arc<Disk>,
     pub(super) volume: ServedVolume,
     pub(super) bytes: Range<u64>,
-}
-
-impl Export {
-    /// One that the file declares.
-    pub(super) fn of_file(export: &ExportConfig) -> Self {
-        let (asked, bytes) = (Asked::of_file(Wanted::of_file(export)), export.bytes());
-        Self { asked, bytes, stage: Stage::Ready(export.disk) }
-    }
 }
 
 impl Catalogue {
@@ -153,7 +145,8 @@ impl Catalogue {
             );
             return Err(CatalogueError::Value(why));
         }
-        let (disk, volume) = (state.pool_of(&volume.asked.of)?, ServedVolume::of(&whole));
+        let disk = state.pool_of(&volume.asked.of)?;
+        let volume = ServedVolume::of(&whole, volume.size, volume.writes);
         Ok(Part { disk, volume, bytes })
     }
 

@@ -80,18 +80,18 @@ impl Groups {
             known.device_weights = on_device.collect();
         }
         let in_file: BTreeSet<_> = file.groups.iter().map(|group| &*group.path).collect();
-        let of_file = self.of_file().map(|(path, _)| path.to_owned());
-        let gone: Vec<_> = of_file.filter(|path| !in_file.contains(&**path)).collect();
+        let of_file = self.by_path.iter().filter(|(_, group)| group.is_of_file);
+        let gone = of_file.map(|(path, _)| path.clone());
+        let gone: Vec<_> = gone.filter(|path| !in_file.contains(&**path)).collect();
         for path in gone.iter().filter(|path| !stays(path)) {
             self.by_path[path].is_of_file = false;
             self.remove_unused(path);
         }
     }
 
-    /// The paths of those of the file, and what is set of each.
-    pub(super) fn of_file(&self) -> impl Iterator<Item = (&str, &GroupKeys)> {
-        let of_file = self.by_path.iter().filter(|(_, group)| group.is_of_file);
-        of_file.map(|(path, group)| (&**path, &group.keys))
+    /// The paths of all, and what is set of each.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &GroupKeys)> {
+        self.by_path.iter().map(|(path, group)| (&**path, &group.keys))
     }
 
     /// Returns whether there is one of that path.

@@ -202,7 +202,7 @@ pub(super) fn check_size(size: u64) -> Result<(), CatalogueError> {
 
 /// Refuses to make or grow a volume where too little would be free then.
 pub(super) fn check_free(pool: &Disk, takes: u64) -> Result<(), CatalogueError> {
-    let keep_free = pool.keys.keep_free;
+    let keep_free = pool.config.keys.keep_free;
     let Some((free, all)) = free(pool).filter(|_| keep_free > 0 || takes > 0) else {
         return Ok(());
     };
@@ -216,7 +216,7 @@ pub(super) fn check_free(pool: &Disk, takes: u64) -> Result<(), CatalogueError> 
 
 /// Bytes of the file system of a pool's directory: those that are free for users, and all.
 pub(super) fn free(pool: &Disk) -> Option<(u64, u64)> {
-    let seen = statvfs(pool.keys.path.as_deref()?).ok()?;
+    let seen = statvfs(pool.config.keys.path.as_deref()?).ok()?;
     Some((seen.f_bavail * seen.f_frsize, seen.f_blocks * seen.f_frsize))
 }
 
@@ -237,7 +237,7 @@ pub(super) fn path_of(pool: &Disk, wanted: &Wanted) -> Result<PathBuf, Catalogue
 
 fn directory(pool: &Disk) -> Result<&Path, CatalogueError> {
     let none = || CatalogueError::NoDirectory { pool: pool.name.clone() };
-    pool.keys.path.as_deref().ok_or_else(none)
+    pool.config.keys.path.as_deref().ok_or_else(none)
 }
 
 /// The path of an image that is there: in the pool's directory, or of a pool without one anywhere.
@@ -251,7 +251,7 @@ fn beside(pool: &Disk, path: &Path) -> Result<PathBuf, CatalogueError> {
         let why = "a path without \"..\" is allowed".to_owned();
         return Err(CatalogueError::Image { path: path.to_owned(), why });
     }
-    match &pool.keys.path {
+    match &pool.config.keys.path {
         Some(directory) if path.is_relative() => Ok(directory.join(path)),
         None if path.is_absolute() => Ok(path.to_owned()),
         Some(_) => {
@@ -266,7 +266,7 @@ fn beside(pool: &Disk, path: &Path) -> Result<PathBuf, CatalogueError> {
 fn open(pool: &Disk, path: &Path, flags: OFlags) -> Result<File, CatalogueError> {
     let failed = |errno: Errno| image_error(path, &errno.into());
     let flags = flags | OFlags::CLOEXEC;
-    let opened: OwnedFd = match &pool.keys.path {
+    let opened: OwnedFd = match &pool.config.keys.path {
         Some(directory) => {
             let inside = path.strip_prefix(directory).unwrap_or(path);
             let directory = rustix::fs::open(directory, OFlags::PATH | OFlags::CLOEXEC, MODE);

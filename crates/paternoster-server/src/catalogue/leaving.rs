@@ -12,6 +12,7 @@ use crate::connections::{Removal, Removed};
 use crate::ctl::CatalogueError;
 
 /// A volume or an export whose clients are leaving.
+#[derive(Debug)]
 pub(super) struct Leaving {
     pub(super) of: Wanted,
     disk: Arc<Disk>,
@@ -25,13 +26,19 @@ impl Leaving {
         Self { of: of.clone(), disk, answer, left: None }
     }
 
-    /// Waits until its clients have left, no longer than that. Returns whether they have.
+    /// Waits until its clients have left, no longer than that. Returns whether they have, or
+    /// nobody can say it any more.
     pub(super) fn has_left_by(&mut self, deadline: Instant) -> bool {
-        if self.left.is_none() {
-            let wait = deadline.saturating_duration_since(Instant::now());
-            self.left = self.answer.recv_timeout(wait).ok();
+        if self.left.is_some() {
+            return true;
         }
-        self.left.is_some()
+        let wait = deadline.saturating_duration_since(Instant::now());
+        match self.answer.recv_timeout(wait) {
+            Ok(removed) => self.left = Some(removed),
+            Err(mpsc::RecvTimeoutError::Timeout) => return false,
+            Err(mpsc::RecvTimeoutError::Disconnected) => {}
+        }
+        true
     }
 }
 

@@ -13,9 +13,11 @@
 mod change;
 mod create;
 mod disk;
+mod disk_turnover;
 mod durable;
 mod export_config;
 mod exports;
+mod follow;
 mod group;
 mod groups;
 mod image;
@@ -35,16 +37,19 @@ use paternoster_disk::VolumeId;
 
 pub(crate) use self::disk::{Disk, ServedVolume, check_have_limits};
 use self::exports::Export;
+pub(crate) use self::follow::Followed;
+use self::follow::Following;
 pub(crate) use self::groups::Groups;
 use self::record::MadeRecord;
-pub(crate) use self::record::{Records, declared_too};
+pub(crate) use self::record::Records;
 pub(crate) use self::store::Store;
-pub(crate) use self::turnover::{FirstSteps, Turnover};
+pub(crate) use self::turnover::Turnover;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{BackendConfig, Config, VOLUME, Wanted};
+use crate::config::{Config, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
+use crate::owners::{OfConfig, Owners};
 use crate::uri::Place;
 
 /// How long a request waits for another one that changes the same name.
@@ -53,6 +58,7 @@ const TURN: Duration = Duration::from_secs(2);
 /// What is served.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
+    owners: Arc<Owners>,
     /// Where the sockets are, in the order of the configuration.
     places: Vec<Place>,
     pub(crate) exports: Arc<ServedExports>,
@@ -62,11 +68,16 @@ pub(crate) struct Catalogue {
     state: Mutex<State>,
     /// Told when a name is free to be changed again.
     freed: Condvar,
+    following: Mutex<Following>,
 }
 
 #[derive(Debug)]
 struct State {
     disks: Vec<Arc<Disk>>,
+    /// How many disks there have been.
+    disks_so_far: usize,
+    /// The numbers that disks will have which the file has and which are not served yet.
+    numbers: BTreeMap<String, usize>,
     groups: Groups,
     /// Those of pools.
     volumes: BTreeMap<String, Volume>,
@@ -82,6 +93,8 @@ struct Volume {
     asked: Asked,
     path: PathBuf,
     size: u64,
+    /// Whether its image is open for writing.
+    writes: bool,
     /// With what its owner calls it.
     stage: Stage<VolumeId>,
     /// The place of its descriptor; none of the file's.
@@ -113,44 +126,24 @@ enum Stage<S> {
 struct Turn<'c> {
     catalogue: &'c Catalogue,
     name: String,
+    is_kept: bool,
 }
 
 impl Catalogue {
-    /// What the configuration serves, with the owners of its disks; `volumes` are those of each
-    /// disk, in its order.
+    /// What the configuration serves, with the handles and volumes of its disks.
     pub(crate) fn new(
         config: &Config,
-        owners: &[OwnerHandle],
-        volumes: &[Vec<ServedVolume>],
+        (owners, disks): (Arc<Owners>, &[(OwnerHandle, Vec<ServedVolume>)]),
         (groups, rooms): (Groups, Rooms),
         (exports, places): (Arc<ServedExports>, Vec<Place>),
         store: Option<Store>,
     ) -> Self {
-        let of_disk = |number: usize| volumes.get(number).map_or(&[][..], |all| all);
-        let disks = config.disks.iter().zip(owners).enumerate();
-        let disks = disks.map(|(number, (disk, owner))| {
-            Arc::new(Disk::new(number, disk, owner, of_disk(number)))
-        });
-        let (of_pools, others): (Vec<_>, Vec<_>) =
-            config.exports.iter().partition(|export| export.keys.pool.is_some());
-        let known = of_pools.into_iter().filter_map(|export| {
-            let backend = &config.disks[export.disk].volumes[export.volume].backend;
-            let BackendConfig::File { path, .. } = backend else { return None };
-            let id = of_disk(export.disk).get(export.volume)?.id;
-            let mut asked = Asked::of_file(Wanted::of_file(export));
-            asked.of.more.size = Some(export.size);
-            let (path, size, stage) = (path.clone(), export.size, Stage::Ready(id));
-            let volume = Volume { asked, path, size, stage, room: None };
-            Some((export.name.clone(), volume))
-        });
-        let state = State {
-            disks: disks.collect(),
-            groups,
-            volumes: known.collect(),
-            exports: others.into_iter().map(|of| (of.name.clone(), Export::of_file(of))).collect(),
-            changing: BTreeSet::new(),
-        };
-        Self { places, exports, rooms, store, state: Mutex::new(state), freed: Condvar::new() }
+        let mut state = State::of(groups);
+        for (index, (owner, volumes)) in disks.iter().enumerate() {
+            state.add_disk(OfConfig { config, index, number: index }, owner, volumes);
+        }
+        let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
+        Self { owners, places, exports, rooms, store, state, freed, following }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,11 +167,19 @@ impl Catalogue {
         change(&mut self.state().groups);
     }
 
-    /// The names of volumes and exports that were made by request, and what each is.
-    pub(crate) fn made_by_request(&self) -> BTreeMap<String, &'static str> {
+    /// What requests have made, as the next server would read it.
+    pub(crate) fn records(&self) -> Records {
         let state = self.state();
-        let made = state.all_asked().filter(|asked| !asked.is_of_file);
-        made.map(|asked| (asked.of.name.clone(), asked.of.kind())).collect()
+        let made = |asked: &Asked| (!asked.is_of_file).then(|| asked.as_record());
+        let groups = state
+            .groups
+            .made()
+            .map(|path| (path.to_owned(), state.groups.keys(path).cloned().unwrap_or_default()));
+        Records {
+            volumes: state.volumes.values().filter_map(|volume| made(&volume.asked)).collect(),
+            exports: state.exports.values().filter_map(|export| made(&export.asked)).collect(),
+            groups: groups.collect(),
+        }
     }
 
     /// Waits until nobody else changes that name.
@@ -198,18 +199,41 @@ impl Catalogue {
             let waited = self.freed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Ok(Turn { catalogue: self, name: name.to_owned() })
+        Ok(Turn { catalogue: self, name: name.to_owned(), is_kept: false })
+    }
+
+    /// The turn that was kept.
+    fn kept_turn(&self, name: &str) -> Turn<'_> {
+        Turn { catalogue: self, name: name.to_owned(), is_kept: false }
+    }
+}
+
+impl Turn<'_> {
+    /// The name is not free when this is gone, until [`Catalogue::kept_turn`].
+    fn keep(mut self) {
+        self.is_kept = true;
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         self.catalogue.state().changing.remove(&self.name);
         self.catalogue.freed.notify_all();
     }
 }
 
 impl State {
+    /// Nothing but groups.
+    fn of(groups: Groups) -> Self {
+        let (disks, volumes, exports) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (disks_so_far, numbers) = (0, BTreeMap::new());
+        let changing = BTreeSet::new();
+        Self { disks, disks_so_far, numbers, groups, volumes, exports, changing }
+    }
+
     /// All volumes and exports as they were asked for.
     fn all_asked(&self) -> impl Iterator<Item = &Asked> {
         let volumes = self.volumes.values().map(|volume| &volume.asked);
@@ -251,6 +275,11 @@ impl Asked {
         Self { of, is_of_file: false, has_own_group, recorded: None }
     }
 
+    /// It, and what its record would say.
+    fn as_record(&self) -> (Wanted, MadeRecord) {
+        (self.of.clone(), MadeRecord::of(&self.of, self.has_own_group))
+    }
+
     /// What a record says.
     fn recorded(of: Wanted, record: MadeRecord, groups: &Groups) -> Self {
         // By now the group may be the file's.
@@ -269,7 +298,7 @@ impl<S: Copy> Stage<S> {
     }
 
     /// Whether its clients are leaving.
-    fn is_going(&self) -> bool {
+    fn is_draining(&self) -> bool {
         matches!(self, Self::Draining(_))
     }
 

@@ -153,13 +153,8 @@ impl Records {
     fn pool_mistake(&self, config: &Config, wanted: &Wanted, pool: &str) -> Option<String> {
         let (kind, name) = (wanted.kind(), &wanted.name);
         let mut pools = config.disks.iter().filter(|disk| disk.is_pool);
-        let Some(found) = pools.clone().find(|disk| disk.name == pool) else {
-            let known: Vec<_> = pools.by_ref().map(|disk| format!("{:?}", disk.name)).collect();
-            return Some(format!(
-                "{kind} {name:?} was made by request in pool {pool:?}, and the configuration has \
-                 no such pool; there are: {}",
-                known.join(", ")
-            ));
+        let Some(found) = pools.find(|disk| disk.name == pool) else {
+            return Some(no_pool(config, wanted, pool));
         };
         let scheduler = found.scheduler.kind();
         if scheduler.has_group_limits() || !self.is_limited(config, wanted) {
@@ -181,8 +176,20 @@ impl Records {
     }
 }
 
+/// That a configuration does not have the pool of what a request has made.
+fn no_pool(config: &Config, wanted: &Wanted, pool: &str) -> String {
+    let (kind, name) = (wanted.kind(), &wanted.name);
+    let pools = config.disks.iter().filter(|disk| disk.is_pool);
+    let known: Vec<_> = pools.map(|disk| format!("{:?}", disk.name)).collect();
+    format!(
+        "{kind} {name:?} was made by request in pool {pool:?}, and the configuration has no such \
+         pool; there are: {}",
+        known.join(", ")
+    )
+}
+
 /// That the file declares what a request has made.
-pub(crate) fn declared_too(what: &str, made: &str, name: &str) -> String {
+fn declared_too(what: &str, made: &str, name: &str) -> String {
     format!(
         "{what} {name:?}: a {made} of that name was made by request; remove it, or leave it out of \
          the file"

@@ -88,13 +88,13 @@ impl Catalogue {
                 state.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
             PoolAnswer {
                 name: pool.name.clone(),
-                path: pool.keys.path.clone(),
+                path: pool.config.keys.path.clone(),
                 devices: pool.devices.clone(),
-                capacity: pool.keys.capacity,
+                capacity: pool.config.keys.capacity,
                 used,
                 free,
                 volumes,
-                volumes_max: pool.keys.volumes,
+                volumes_max: pool.config.keys.volumes,
             }
         });
         PoolsAnswer::new(pools.collect())

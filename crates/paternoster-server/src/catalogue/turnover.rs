@@ -1,56 +1,56 @@
-//! The volumes and exports of the file, as they come and go when it is read again: by the steps of
-//! requests.
+//! In what the file, when it is read again, differs from what is served of it.
 //!
 //! ```text
-//!   gone from the file   nobody comes ─▶ clients have 30 s to leave ─▶ it is not served any more
-//!   new in the file      it is served at once; behind what goes, where that is in its way
-//!   an image has grown   new sessions see that
+//!   served, not in the file   goes
+//!   in the file, not served   comes; or waits for a restart, where what it is on does
+//!   both                      stays, and what is new of it is shown to new sessions
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use paternoster::Nanos;
 use serde_json::Value;
 
-use super::durable::logged;
-use super::exports::{Export, Part};
+use super::disk_turnover::NewDisk;
+use super::exports::Export;
 use super::groups::lineage;
-use super::leaving::Leaving;
-use super::{Asked, Catalogue, ServedVolume, Stage, State, Turn, Volume};
-use crate::config::{BackendConfig, Config, ExportConfig, Tables, VOLUME, Wanted};
-use crate::ctl::{CatalogueError, Change, ReloadNote};
-use crate::sockets::Patience;
+use super::{Asked, Catalogue, Disk, State, Volume};
+use crate::config::{
+    BackendConfig, Config, ExportConfig, Tables, VOLUME, Wanted, waits_for_restart,
+};
+use crate::ctl::Change;
 
-/// How long clients have to leave what is gone from the file.
-const DRAIN: Nanos = Nanos::from_millis(30_000);
-
-/// How long whoever has the file read waits for that.
-const WAIT: Duration = Duration::from_secs(1);
-
-/// In what the volumes and exports of the file differ from those that are served.
+/// The difference.
 #[derive(Debug, Default)]
 pub(crate) struct Turnover {
-    going: Vec<Declared>,
+    /// Exports before volumes.
+    pub(super) going: Vec<Declared>,
     /// Volumes before exports.
-    coming: Vec<Declared>,
-    staying: Vec<Staying>,
+    pub(super) coming: Vec<Declared>,
+    pub(super) staying: Vec<Staying>,
+    pub(super) disks_going: Vec<Arc<Disk>>,
+    pub(super) disks_coming: Vec<NewDisk>,
+    /// What would be on something, or beside something, that is otherwise until a restart.
+    blocked: Vec<Declared>,
+    /// The names of volumes and exports that are otherwise until a restart.
+    stale: BTreeSet<String>,
 }
 
 /// A volume or an export of the file.
 #[derive(Clone, Debug)]
-struct Declared {
-    of: Wanted,
-    size: u64,
-    takes: Takes,
+pub(super) struct Declared {
+    pub(super) of: Wanted,
+    pub(super) size: u64,
+    pub(super) takes: Takes,
+    /// Whether somebody may write to it.
+    pub(super) writes: bool,
 }
 
 /// What no other may have beside a volume or an export.
 #[derive(Clone, Debug)]
-enum Takes {
+pub(super) enum Takes {
     Image(PathBuf),
     /// Of a volume or disk, unless both only read.
     Bytes(Range<u64>),
@@ -58,376 +58,292 @@ enum Takes {
 
 /// One that stays, of which new sessions are to see something new.
 #[derive(Debug)]
-struct Staying {
-    of: Wanted,
+pub(super) struct Staying {
+    pub(super) of: Wanted,
     /// The bytes of a volume before and from now on.
-    grows: Option<(u64, u64)>,
+    pub(super) grows: Option<(u64, u64)>,
     /// What it is described as from now on.
-    description: Option<String>,
-}
-
-/// One whose clients are leaving.
-struct Going<'c> {
-    of: Declared,
-    leaving: Option<Leaving>,
-    _turn: Turn<'c>,
+    pub(super) description: Option<String>,
 }
 
 /// What a volume or an export is, and its name.
-type Named<'a> = (&'static str, &'a str);
+pub(super) type Named<'a> = (&'static str, &'a str);
 
-fn named(of: &Wanted) -> Named<'_> {
+pub(super) fn named(of: &Wanted) -> Named<'_> {
     (of.kind(), &of.name)
 }
 
-/// What has come of the first second.
+/// What is taken, by names, images and bytes.
 #[derive(Debug, Default)]
-pub(crate) struct FirstSteps {
-    /// What could not be done.
-    pub(crate) failed: Vec<ReloadNote>,
-    /// What goes on.
-    pub(crate) under_way: Vec<ReloadNote>,
+pub(super) struct Taken<'a> {
+    names: BTreeSet<&'a str>,
+    images: BTreeSet<&'a PathBuf>,
+    bytes: BTreeMap<Place<'a>, Vec<(&'a Range<u64>, bool)>>,
 }
+
+/// The disk, or the volume, that an export is on.
+type Place<'a> = (Option<&'a String>, Option<&'a String>);
 
 impl Turnover {
     /// What it changes.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let line = |of: &Wanted, from, to| Change {
-            place: String::new(),
-            what: format!("{}s", of.kind()),
-            from,
-            to,
-        };
-        let name = |of: &Wanted| Value::from(of.name.clone());
-        let going = self.going.iter().map(|one| line(&one.of, name(&one.of), Value::Null));
-        let coming = self.coming.iter().map(|one| line(&one.of, Value::Null, name(&one.of)));
-        let staying = self.staying.iter().flat_map(Staying::changes);
-        going.chain(coming).chain(staying).collect()
+        let old_disks = self.disks_going.iter().map(|disk| (disk.config.what(), &*disk.name));
+        let gone = self.going.iter().map(|one| named(&one.of)).chain(old_disks).map(gone);
+        let new_disks = self.disks_coming.iter().flat_map(NewDisk::all);
+        let new = new_disks.chain(self.coming.iter().map(|one| named(&one.of))).map(come);
+        gone.chain(new).chain(self.staying.iter().flat_map(Staying::changes)).collect()
+    }
+
+    /// What comes with a restart alone.
+    pub(crate) fn blocked(&self) -> impl Iterator<Item = Change> {
+        self.blocked.iter().map(|one| come(named(&one.of)))
+    }
+
+    /// Returns whether what is served under that name is otherwise until a restart.
+    pub(crate) fn is_stale(&self, name: &str) -> bool {
+        self.stale.contains(name)
+    }
+
+    /// Returns whether there is any such.
+    pub(crate) fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
     }
 
     /// The names of those that go.
-    fn going(&self) -> BTreeSet<Named<'_>> {
+    fn names_going(&self) -> BTreeSet<Named<'_>> {
         self.going.iter().map(|one| named(&one.of)).collect()
     }
 }
 
+/// That something has come.
+pub(super) fn come((kind, name): Named<'_>) -> Change {
+    Change { place: String::new(), what: format!("{kind}s"), from: Value::Null, to: name.into() }
+}
+
+/// That something is gone.
+pub(super) fn gone((kind, name): Named<'_>) -> Change {
+    Change { place: String::new(), what: format!("{kind}s"), from: name.into(), to: Value::Null }
+}
+
 impl Catalogue {
-    /// Compares the volumes and exports of the file, as it is now, with those that are served.
+    /// Compares the file, as it is now, with what is served.
     pub(crate) fn turnover(&self, file: &Config) -> Turnover {
-        let state = self.state();
-        let in_file = file.exports.iter().map(|export| (export.what(), &*export.name));
-        let in_file: BTreeSet<Named<'_>> = in_file.collect();
-        let going = state.declared().filter(|one| !in_file.contains(&named(&one.of))).collect();
-        let (mut coming, mut staying) = (Vec::new(), Vec::new());
-        for export in &file.exports {
-            let disk = &file.disks[export.disk].name;
-            match state.declared_as(export.what(), &export.name) {
-                Some((known, size)) => staying.extend(Staying::of(&known.of, size, export)),
-                None if state.disks.iter().any(|served| served.name == *disk) => {
-                    coming.push(Declared::of_file(file, export));
-                }
-                None => {}
+        let mut state = self.state();
+        let in_file: BTreeMap<Named<'_>, &ExportConfig> =
+            file.exports.iter().map(|export| ((export.what(), &*export.name), export)).collect();
+        let (stale_disks, mut found) = (state.stale_disks(file), Turnover::default());
+        let (mut stay, mut sizes) = (Vec::new(), BTreeMap::new());
+        for one in state.declared() {
+            let Some(export) = in_file.get(&named(&one.of)) else {
+                found.going.push(one);
+                continue;
+            };
+            let is_stale = waits_for_restart(one.of.kind(), &one.of.keys, &export.keys)
+                || stale_disks.contains(&*file.disks[export.disk].name);
+            if is_stale {
+                found.stale.insert(one.of.name.clone());
             }
+            let staying = Staying::of(&one, export, is_stale);
+            if let Some((_, size)) = staying.as_ref().and_then(|staying| staying.grows) {
+                sizes.insert(one.of.name.clone(), size);
+            }
+            found.staying.extend(staying);
+            stay.push(one);
         }
-        coming.sort_by_key(|one: &Declared| one.of.kind() != VOLUME);
-        Turnover { going, coming, staying }
+        let beside = Taken::by(&stay);
+        for export in &file.exports {
+            let disk = &file.disks[export.disk];
+            let is_known = state.declared_as(export.what(), &export.name).is_some();
+            if is_known || !state.disks.iter().any(|served| served.is_that(disk)) {
+                continue;
+            }
+            let one = Declared::of_file(file, export);
+            let is_stale = |volume: &String| found.stale.contains(volume);
+            let is_blocked = stale_disks.contains(&*disk.name)
+                || export.keys.volume.as_ref().is_some_and(is_stale)
+                || !state.has_room_on(&one, &sizes)
+                || beside.has_in_way(&one);
+            let list = if is_blocked { &mut found.blocked } else { &mut found.coming };
+            list.push(one);
+        }
+        found.coming.sort_by_key(|one| one.of.kind() != VOLUME);
+        found.disks_coming = state.new_disks(file);
+        found.disks_going = state.old_disks(file, &found.names_going());
+        found
     }
 
-    /// The groups, volumes and exports of the file that stay, as they are.
-    pub(crate) fn staying(&self, turnover: &Turnover) -> Tables {
+    /// What of the file is served and stays, as it is.
+    pub(crate) fn staying(&self, file: &Config, turnover: &Turnover) -> Tables {
         let state = self.state();
         let stay = state.staying_groups(turnover);
-        let groups = state.groups.of_file().filter(|(path, _)| stay.contains(*path));
+        let in_file: BTreeSet<_> = file.groups.iter().map(|group| &*group.path).collect();
+        let groups = state.groups.all().filter(|(path, _)| {
+            in_file.contains(path) || stay.contains(*path) && state.groups.is_of_file(path)
+        });
         let groups = groups.map(|(path, keys)| (path.to_owned(), keys.clone())).collect();
-        let going = turnover.going();
+        let going = turnover.names_going();
         let declared = state.all_asked().filter(|asked| asked.is_of_file);
         let exports = declared.map(|asked| &asked.of).filter(|of| !going.contains(&named(of)));
         let exports = exports.map(|of| (of.kind(), of.name.clone(), of.keys.clone())).collect();
-        Tables { groups, exports }
+        let is_going =
+            |disk: &Disk| turnover.disks_going.iter().any(|going| going.number == disk.number);
+        let disks = state.disks.iter().filter(|disk| !is_going(disk));
+        let disks = disks.map(|disk| disk.config.clone()).collect();
+        Tables { disks, groups, exports }
     }
 
     /// Has groups be as the file says.
     pub(crate) fn follow_groups(&self, file: &Config, turnover: &Turnover) {
         let mut state = self.state();
         let stay = state.staying_groups(turnover);
-        let numbers = file.disks.iter().map(|disk| {
-            let served = state.disks.iter().find(|served| served.name == disk.name);
-            served.map(|served| served.number)
-        });
-        let numbers: Vec<_> = numbers.collect();
+        let numbers = turnover.numbers(&state, file);
         state.groups.follow(file, &numbers, |path| stay.contains(path));
-        // What had brought one along has it no more.
+        // What has brought a group along does not say what is set of it any more.
         let State { groups, volumes, exports, .. } = &mut *state;
         let volumes = volumes.values_mut().map(|volume| &mut volume.asked);
         for asked in volumes.chain(exports.values_mut().map(|export| &mut export.asked)) {
             asked.has_own_group &= !groups.is_of_file(&asked.of.group());
         }
     }
-
-    /// Has what is served be as the file says. Tells what has come of the first second; what comes
-    /// of the rest, which may take as long as clients have to leave, is logged.
-    pub(crate) fn follow(&self, turnover: Turnover, told: &mpsc::Sender<FirstSteps>) {
-        let until = Instant::now() + WAIT;
-        let mut steps = FirstSteps::default();
-        for one in turnover.staying {
-            let done = self.renew(&one);
-            steps.note(&one.of, done);
-        }
-        let (volumes, exports): (Vec<_>, Vec<_>) =
-            turnover.going.into_iter().partition(|one| one.of.kind() == VOLUME);
-        let mut going = self.begin_all(exports, &mut steps);
-        self.end_by(until, &mut going, &mut steps);
-        // Those whose exports have still clients go behind them.
-        let (held, free): (Vec<_>, Vec<_>) =
-            volumes.into_iter().partition(|volume| going.iter().any(|one| one.of.is_on(volume)));
-        going.extend(self.begin_all(free, &mut steps));
-        self.end_by(until, &mut going, &mut steps);
-        let mut waiting = Vec::<Declared>::new();
-        for one in turnover.coming {
-            let mut in_way = going.iter().map(|one| &one.of).chain(&held).chain(&waiting);
-            if in_way.any(|other| one.has_in_way(other)) {
-                waiting.push(one);
-            } else {
-                let done = self.add(&one);
-                steps.note(&one.of, done);
-            }
-        }
-        for one in going.iter().map(|one| &one.of).chain(&held) {
-            steps.goes_on(one, "its clients have 30s to leave");
-        }
-        for one in &waiting {
-            steps.goes_on(one, "it comes when what is in its way has gone");
-        }
-        // Whoever asked may have gone.
-        let _ = told.send(steps);
-        let mut later = FirstSteps::default();
-        let all_gone = |going: Vec<Going<'_>>| {
-            for one in going {
-                logged(&one.of.of.name.clone(), self.end(one));
-            }
-        };
-        all_gone(going);
-        all_gone(self.begin_all(held, &mut later));
-        for one in waiting {
-            let done = self.add(&one);
-            later.note(&one.of, done);
-        }
-        for note in later.failed {
-            tracing::error!("{note}");
-        }
-    }
-
-    /// Has the clients of all of these leave.
-    fn begin_all(&self, all: Vec<Declared>, steps: &mut FirstSteps) -> Vec<Going<'_>> {
-        let mut going = Vec::new();
-        for one in all {
-            let of = one.of.clone();
-            match self.begin(one) {
-                Ok(one) => going.push(one),
-                Err(error) => steps.note(&of, Err(error)),
-            }
-        }
-        going
-    }
-
-    fn begin(&self, of: Declared) -> Result<Going<'_>, CatalogueError> {
-        let turn = self.turn_within(&of.of.name, Duration::ZERO)?;
-        let leaving = if of.of.kind() == VOLUME {
-            let served = {
-                let mut state = self.state();
-                state.check_no_exports(&of.of.name)?;
-                state.volume(&of.of.name)?.stage.served()
-            };
-            served.map(|served| self.volume_leaves(&of.of, served, DRAIN, true)).transpose()?
-        } else {
-            self.export_leaves(&of.of, DRAIN)?
-        };
-        Ok(Going { of, leaving, _turn: turn })
-    }
-
-    /// Ends those whose clients leave by then.
-    fn end_by(&self, until: Instant, going: &mut Vec<Going<'_>>, steps: &mut FirstSteps) {
-        let has_left = |one: &mut Going<'_>| {
-            one.leaving.as_mut().is_none_or(|leaving| leaving.has_left_by(until))
-        };
-        for one in going.extract_if(.., has_left) {
-            let of = one.of.of.clone();
-            let done = self.end(one);
-            steps.note(&of, done);
-        }
-    }
-
-    /// Waits until the clients have left: then it is nothing of the server's.
-    fn end(&self, going: Going<'_>) -> Result<(), CatalogueError> {
-        let Going { of: Declared { of, .. }, leaving, .. } = going;
-        let removed = leaving.map(|leaving| self.left(leaving)).transpose()?;
-        let (kind, name) = (of.kind(), of.name.clone());
-        if kind == VOLUME {
-            self.state().volumes.remove(&name);
-        } else {
-            self.state().exports.remove(&name);
-        }
-        tracing::info!("{kind} {name:?}, which the file does not have any more, is removed");
-        let synced = removed.map_or(Ok(()), |removed| removed.synced);
-        synced.map_err(|errno| CatalogueError::NotDurable { name, why: errno.to_string() })
-    }
-
-    fn add(&self, new: &Declared) -> Result<(), CatalogueError> {
-        let Declared { of, size, takes } = new;
-        let _turn = self.turn_within(&of.name, Duration::ZERO)?;
-        match takes {
-            Takes::Image(path) => {
-                let pool = self.pool_of(of)?;
-                let reserved = self.reserve(&pool, of, true, (path, *size))?;
-                // The kernel may hold an image a moment longer than who had it before.
-                let served = self.serve(&pool, of, *size, Patience::AWhile)?;
-                reserved.keep(served);
-                Ok(())
-            }
-            Takes::Bytes(bytes) => self.add_export(of, bytes.clone()),
-        }
-    }
-
-    fn add_export(&self, of: &Wanted, bytes: Range<u64>) -> Result<(), CatalogueError> {
-        // So that its volume stays as it is meanwhile.
-        let _volume = of.keys.volume.as_deref().map(|volume| self.turn(volume)).transpose()?;
-        let part = self.part_of_file(of, bytes.clone())?;
-        let (name, stage) = (of.name.clone(), Stage::Ready(part.disk.number));
-        let asked = Asked::of_file(of.clone());
-        self.state().exports.insert(name, Export { asked, bytes, stage });
-        self.serve_export(of, part).inspect_err(|_| _ = self.state().exports.remove(&of.name))
-    }
-
-    /// Finds what an export is on, which has to be served.
-    fn part_of_file(&self, of: &Wanted, bytes: Range<u64>) -> Result<Part, CatalogueError> {
-        let state = self.state();
-        let found = if let Some(name) = &of.keys.volume {
-            let pool = state.volumes.get(name).and_then(|of| of.asked.of.keys.pool.as_ref());
-            let served = self.exports.get(name).map(|whole| ServedVolume::of(&whole));
-            pool.and_then(|pool| state.pool(pool).ok()).zip(served)
-        } else {
-            let disk = state.disks.iter().find(|disk| Some(&disk.name) == of.keys.disk.as_ref());
-            disk.and_then(|disk| Some((disk.clone(), disk.whole?)))
-        };
-        let what = of.keys.volume.as_ref().or(of.keys.disk.as_ref()).cloned().unwrap_or_default();
-        let (disk, volume) = found.ok_or(CatalogueError::NotServed(what))?;
-        Ok(Part { disk, volume, bytes })
-    }
-
-    /// Has new sessions see what is new.
-    fn renew(&self, one: &Staying) -> Result<(), CatalogueError> {
-        let Staying { of, grows, description } = one;
-        let name = &of.name;
-        let _turn = self.turn_within(name, Duration::ZERO)?;
-        if let Some((_, size)) = *grows {
-            let pool = self.pool_of(of)?;
-            {
-                let state = self.state();
-                state.check_room(&pool, name, size)?;
-                state.check_quotas(&of.group(), name, size)?;
-            }
-            self.show_grown(&pool, name, size)?;
-            let mut state = self.state();
-            let volume = state.volume(name)?;
-            volume.size = size;
-            (volume.asked.of.keys.size, volume.asked.of.more.size) = (Some(size), Some(size));
-        }
-        self.exports.change(name, |entry| entry.info.description.clone_from(description));
-        let mut state = self.state();
-        let asked = match of.kind() {
-            VOLUME => &mut state.volume(name)?.asked,
-            _ => &mut state.export(name)?.asked,
-        };
-        asked.of.keys.description.clone_from(description);
-        Ok(())
-    }
 }
 
 impl State {
     /// The groups in which something stays, or below which.
     fn staying_groups(&self, turnover: &Turnover) -> BTreeSet<String> {
-        let going = turnover.going();
+        let going = turnover.names_going();
         let staying = self.all_asked().map(|asked| &asked.of);
         let groups = staying.filter(|of| !going.contains(&named(of))).map(Wanted::group);
         let groups: BTreeSet<_> = groups.collect();
         groups.iter().flat_map(|path| lineage(path)).map(str::to_owned).collect()
     }
 
-    /// A volume or an export that the file declares and that is served, with its size.
-    fn declared_as(&self, kind: &str, name: &str) -> Option<(&Asked, u64)> {
-        let (asked, size, is_going) = if kind == VOLUME {
-            let Volume { asked, size, stage, .. } = self.volumes.get(name)?;
-            (asked, *size, stage.is_going())
+    /// A volume or an export that the file declares and that is served, unless it is draining.
+    pub(super) fn declared_as(&self, kind: &str, name: &str) -> Option<&Asked> {
+        let (asked, is_draining) = if kind == VOLUME {
+            let Volume { asked, stage, .. } = self.volumes.get(name)?;
+            (asked, stage.is_draining())
         } else {
-            let Export { asked, bytes, stage } = self.exports.get(name)?;
-            (asked, bytes.end - bytes.start, stage.is_going())
+            let Export { asked, stage, .. } = self.exports.get(name)?;
+            (asked, stage.is_draining())
         };
-        (asked.is_of_file && !is_going).then_some((asked, size))
+        (asked.is_of_file && !is_draining).then_some(asked)
     }
 
-    /// All that the file declares and is served, exports before volumes, but for what is going.
+    /// All of these, exports before volumes.
     fn declared(&self) -> impl Iterator<Item = Declared> {
-        let exports =
-            self.exports.values().filter(|of| of.asked.is_of_file && !of.stage.is_going());
+        let is_here = |of: &Wanted| self.declared_as(of.kind(), &of.name).is_some();
+        let exports = self.exports.values().filter(move |export| is_here(&export.asked.of));
         let exports = exports.map(|export| Declared {
             of: export.asked.of.clone(),
             size: export.bytes.end - export.bytes.start,
             takes: Takes::Bytes(export.bytes.clone()),
+            writes: !export.asked.of.keys.read_only,
         });
-        let volumes =
-            self.volumes.values().filter(|of| of.asked.is_of_file && !of.stage.is_going());
+        let is_here = |of: &Wanted| self.declared_as(of.kind(), &of.name).is_some();
+        let volumes = self.volumes.values().filter(move |volume| is_here(&volume.asked.of));
         exports.chain(volumes.map(|volume| Declared {
             of: volume.asked.of.clone(),
             size: volume.size,
             takes: Takes::Image(volume.path.clone()),
+            writes: volume.writes,
         }))
+    }
+
+    /// Returns whether what an export would be on is large enough, as it is served or grows, and
+    /// takes its writes. What is not served yet is.
+    fn has_room_on(&self, one: &Declared, grown: &BTreeMap<String, u64>) -> bool {
+        let Takes::Bytes(bytes) = &one.takes else { return true };
+        let found = if let Some(name) = &one.of.keys.volume {
+            let volume = self.volumes.get(name).filter(|volume| !volume.stage.is_draining());
+            volume.map(|of| (grown.get(name).copied().unwrap_or(of.size), of.writes))
+        } else {
+            let name = one.of.keys.disk.as_ref();
+            let disk = self.disks.iter().find(|disk| Some(&disk.name) == name);
+            disk.and_then(|disk| Some((disk.whole?.size, disk.whole?.writes)))
+        };
+        found.is_none_or(|(size, writes)| bytes.end <= size && (writes || !one.writes))
     }
 }
 
 impl Declared {
     fn of_file(file: &Config, export: &ExportConfig) -> Self {
         let backend = &file.disks[export.disk].volumes[export.volume].backend;
-        let takes = match backend {
+        let of = Wanted::of_file(export);
+        let (takes, writes) = match backend {
             BackendConfig::File { path, .. } if export.what() == VOLUME => {
-                Takes::Image(path.clone())
+                let mut on_it = file
+                    .exports
+                    .iter()
+                    .filter(|other| (other.disk, other.volume) == (export.disk, export.volume));
+                (Takes::Image(path.clone()), on_it.any(|other| !other.keys.read_only))
             }
-            _ => Takes::Bytes(export.bytes()),
+            _ => (Takes::Bytes(export.bytes()), !export.keys.read_only),
         };
-        Self { of: Wanted::of_file(export), size: export.size, takes }
+        Self { of, size: export.size, takes, writes }
+    }
+}
+
+impl<'a> Taken<'a> {
+    /// What these take.
+    pub(super) fn by(all: impl IntoIterator<Item = &'a Declared>) -> Self {
+        let mut taken = Self::default();
+        for one in all {
+            taken.names.insert(&one.of.name);
+            match &one.takes {
+                Takes::Image(path) => _ = taken.images.insert(path),
+                Takes::Bytes(bytes) => {
+                    let there = taken.bytes.entry(place_of(one)).or_default();
+                    there.push((bytes, one.writes));
+                }
+            }
+        }
+        taken
     }
 
-    /// Whether it is an export of that volume.
-    fn is_on(&self, volume: &Self) -> bool {
-        self.of.keys.volume.as_ref() == Some(&volume.of.name)
+    /// Returns whether something cannot be served beside these.
+    pub(super) fn has_in_way(&self, one: &Declared) -> bool {
+        let overlaps = |bytes: &Range<u64>| {
+            let there = self.bytes.get(&place_of(one)).into_iter().flatten();
+            let mut overlapping =
+                there.filter(|(other, _)| bytes.start.max(other.start) < bytes.end.min(other.end));
+            overlapping.any(|(_, writes)| *writes && one.writes)
+        };
+        self.has_name(&one.of.name)
+            || match &one.takes {
+                Takes::Image(path) => self.has_image(path),
+                Takes::Bytes(bytes) => overlaps(bytes),
+            }
     }
 
-    /// Whether it cannot be served as long as the other is.
-    fn has_in_way(&self, other: &Self) -> bool {
-        let place = |one: &Self| (one.of.keys.disk.clone(), one.of.keys.volume.clone());
-        let only_read = self.of.keys.read_only && other.of.keys.read_only;
-        let takes_same = match (&self.takes, &other.takes) {
-            (Takes::Image(one), Takes::Image(two)) => one == two,
-            (Takes::Bytes(one), Takes::Bytes(two)) => {
-                let overlap = one.start.max(two.start) < one.end.min(two.end);
-                place(self) == place(other) && overlap && !only_read
-            }
-            _ => self.is_on(other),
-        };
-        self.of.name == other.of.name || takes_same
+    /// Returns whether the volume of an export is one of these.
+    pub(super) fn has_volume_of(&self, export: &Declared) -> bool {
+        export.of.keys.volume.as_ref().is_some_and(|volume| self.has_name(volume))
     }
+
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    pub(super) fn has_image(&self, path: &PathBuf) -> bool {
+        self.images.contains(path)
+    }
+}
+
+fn place_of(one: &Declared) -> Place<'_> {
+    (one.of.keys.disk.as_ref(), one.of.keys.volume.as_ref())
 }
 
 impl Staying {
     /// What the file has new of it, if anything.
-    fn of(known: &Wanted, size: u64, export: &ExportConfig) -> Option<Self> {
-        let grows = export.what() == VOLUME && export.size > size;
-        let grows = grows.then_some((size, export.size));
+    fn of(known: &Declared, export: &ExportConfig, is_stale: bool) -> Option<Self> {
+        let grows = export.what() == VOLUME && export.size > known.size && !is_stale;
+        let grows = grows.then_some((known.size, export.size));
         let description = export.keys.description.clone();
-        let is_new = grows.is_some() || description != known.keys.description;
-        is_new.then(|| Self { of: known.clone(), grows, description })
+        let is_new = grows.is_some() || description != known.of.keys.description;
+        is_new.then(|| Self { of: known.of.clone(), grows, description })
     }
 
-    fn changes(&self) -> Vec<Change> {
+    pub(super) fn changes(&self) -> Vec<Change> {
         let Self { of, grows, description } = self;
         let place = || format!("{} {:?}", of.kind(), of.name);
         let size = grows.map(|(from, to)| Change {
@@ -444,17 +360,5 @@ impl Staying {
             to: description.clone().into(),
         });
         size.into_iter().chain(described).collect()
-    }
-}
-
-impl FirstSteps {
-    fn note(&mut self, of: &Wanted, done: Result<(), CatalogueError>) {
-        if let Err(error) = done {
-            self.failed.push(ReloadNote::new(of.kind(), &of.name, error.to_string()));
-        }
-    }
-
-    fn goes_on(&mut self, one: &Declared, why: &str) {
-        self.under_way.push(ReloadNote::new(one.of.kind(), &one.of.name, why.to_owned()));
     }
 }

@@ -2,20 +2,23 @@
 //! the server was started, but for what may change while clients are served.
 //!
 //! Disks, pools, groups, volumes and exports are known by their names, wherever they stand in the
-//! file. Volumes and exports come and go on disks and pools that are served, and groups with them.
+//! file. All of them come and go, with no restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::keys::kinds::Kind as _;
-use super::keys::{DISK, EXPORT, ExportKeys, GroupKeys, Keys, Mode, POOL, VOLUME};
+use super::keys::{EXPORT, ExportKeys, GroupKeys, Keys, Mode, VOLUME};
 use super::{Config, DiskConfig, ExportConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
-/// The groups, volumes and exports of a file that are served and stay, with what is set of each.
+/// The disks, groups, volumes and exports of a file that are served and stay, with what is set of
+/// each.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
+    /// Disks and pools, without their volumes.
+    pub(crate) disks: Vec<DiskConfig>,
     /// By their paths.
     pub(crate) groups: Vec<(String, GroupKeys)>,
     /// What each is, and its name.
@@ -36,11 +39,13 @@ pub(crate) fn needs_restart(served: &Config, stays: &Tables, file: &Config) -> V
     }
     found.compare("", whole(served), whole(file));
 
-    for (key, what) in [("disks", DISK), ("pools", POOL)] {
-        for (disk, new) in
-            found.tables(key, disks(served, what), disks(file, what), |disk| &disk.name)
-        {
-            found.compare(&format!("{what} {:?}", disk.name), disk.at_start(), new.at_start());
+    for disk in &stays.disks {
+        let (what, name) = (disk.what(), &disk.name);
+        match file.disks.iter().find(|new| (new.what(), &new.name) == (what, name)) {
+            Some(new) => {
+                found.compare(&format!("{what} {name:?}"), disk.at_start(), new.at_start());
+            }
+            None => found.names(&format!("{what}s"), std::slice::from_ref(name), &[]),
         }
     }
     let in_file: BTreeMap<_, _> =
@@ -53,15 +58,30 @@ pub(crate) fn needs_restart(served: &Config, stays: &Tables, file: &Config) -> V
             None => found.names("groups", std::slice::from_ref(path), &[]),
         }
     }
-    for (key, what) in [("volumes", VOLUME), ("exports", EXPORT)] {
-        found.exports(key, what, stays, served, file);
+    for what in [VOLUME, EXPORT] {
+        found.exports(what, stays, file);
     }
     found.0
 }
 
-/// The disks, or the pools.
-fn disks<'c>(config: &'c Config, what: &'static str) -> impl Iterator<Item = &'c DiskConfig> {
-    config.disks.iter().filter(move |disk| disk.what() == what)
+/// A key and its value.
+type OfKey = (&'static str, Value);
+
+/// The keys of a volume or an export that need a restart, with their values before and now.
+fn compared<'k>(
+    what: &str,
+    old: &'k ExportKeys,
+    new: &'k ExportKeys,
+) -> impl Iterator<Item = (OfKey, OfKey)> + use<'k> {
+    // An image that has grown is the size of its volume at once.
+    let has_grown = what == VOLUME && new.size >= old.size;
+    let keys = values(old).zip(values(new));
+    keys.filter(move |((key, _), _)| !(has_grown && *key == "size"))
+}
+
+/// Returns whether a volume or an export is otherwise, until a restart, than a file says.
+pub(crate) fn waits_for_restart(what: &str, served: &ExportKeys, file: &ExportKeys) -> bool {
+    compared(what, served, file).any(|(old, new)| old != new)
 }
 
 /// The exports, or the volumes.
@@ -114,31 +134,14 @@ fn whole(config: &Config) -> impl Iterator<Item = (&'static str, Value)> {
 struct Difference(Vec<Change>);
 
 impl Difference {
-    /// Compares volumes or exports that stay with those of the file, and reports those of disks or
-    /// pools that are not served.
-    fn exports(
-        &mut self,
-        key: &str,
-        what: &'static str,
-        stays: &Tables,
-        served: &Config,
-        file: &Config,
-    ) {
+    /// Compares volumes or exports that stay with those of the file.
+    fn exports(&mut self, what: &'static str, stays: &Tables, file: &Config) {
         let in_file: BTreeMap<_, _> = exports(file, what).map(|new| (&new.name, new)).collect();
-        let stays = stays.exports.iter().filter(|(kind, ..)| *kind == what);
-        for (_, name, old) in stays {
+        for (_, name, old) in stays.exports.iter().filter(|(kind, ..)| *kind == what) {
             let Some(new) = in_file.get(name) else { continue };
-            // An image that has grown is the size of its volume at once.
-            let grown = |key: &str| what == VOLUME && key == "size" && new.keys.size >= old.size;
-            let differing = values(old).zip(values(&new.keys)).filter(|((key, _), _)| !grown(key));
-            let (old, new): (Vec<_>, Vec<_>) = differing.unzip();
+            let (old, new): (Vec<_>, Vec<_>) = compared(what, old, &new.keys).unzip();
             self.compare(&format!("{what} {name:?}"), old, new);
         }
-        let served: BTreeSet<_> = served.disks.iter().map(|disk| &disk.name).collect();
-        let unserved = exports(file, what)
-            .filter(|new| !served.contains(&file.disks[new.disk].name))
-            .map(|new| new.name.clone());
-        self.names(key, &[], &unserved.collect::<Vec<_>>());
     }
 
     /// Compares values of the same keys.
@@ -154,24 +157,6 @@ impl Difference {
                 self.0.push(Change { place, what, from, to });
             }
         }
-    }
-
-    /// Compares which tables there are. Returns those that are in both.
-    fn tables<'c, T>(
-        &mut self,
-        key: &str,
-        served: impl IntoIterator<Item = &'c T>,
-        file: impl IntoIterator<Item = &'c T>,
-        name: fn(&T) -> &String,
-    ) -> Vec<(&'c T, &'c T)> {
-        let (served, file): (Vec<_>, Vec<_>) =
-            (served.into_iter().collect(), file.into_iter().collect());
-        let names = |tables: &[&'c T]| tables.iter().map(|table| name(table).clone()).collect();
-        let (in_served, in_file): (Vec<_>, Vec<_>) = (names(&served), names(&file));
-        self.names(key, &in_served, &in_file);
-        let in_file: BTreeMap<_, _> = in_file.iter().zip(file).collect();
-        let both = |table: &'c T| Some((table, *in_file.get(name(table))?));
-        served.into_iter().filter_map(both).collect()
     }
 
     /// Reports names that only one of the two has.
@@ -235,6 +220,7 @@ size = \"64K\"
         };
         let groups = served.groups.iter().filter(is_used);
         let stays = Tables {
+            disks: served.disks.clone(),
             groups: groups.map(|group| (group.path.clone(), group.keys.clone())).collect(),
             exports: exports
                 .iter()
@@ -420,19 +406,14 @@ size = \"64K\"
     }
 
     #[test]
-    fn tables_that_move_or_need_a_disk_that_is_not_served_are_named() {
+    fn tables_that_move_are_named_and_not_those_that_come_and_go() {
         let moved = lines(&[("group = \"/g\"", "group = \"/g/h\"")]);
         assert_eq!(moved, ["export \"a\": group \"/g\" -> \"/g/h\""]);
         let left = lines(&[("[groups.\"/g\"]\nweight = 100\n", ""), ("group = \"/g\"\n", "")]);
         let stays = ["groups \"/g\" -> none", "export \"a\": group \"/g\" -> \"/a\""];
         assert_eq!(left, stays);
-        assert_eq!(lines(&[("[exports.b]", "[exports.c]")]), [""; 0], "it comes and goes");
-        let with_disk = "[disks.f]\nbackend = \"memory\"\nsize = \"1M\"\n[disks.e]";
-        let on_it = "[exports.c]\ndisk = \"f\"\n[exports.b]";
-        let unserved = lines(&[("[disks.e]", with_disk), ("[exports.b]", on_it)]);
-        assert_eq!(unserved, ["disks none -> \"f\"", "exports none -> \"c\""]);
-        let disks = lines(&[("[disks.e]", "[disks.f]")]);
-        assert_eq!(disks, ["disks \"e\" -> none", "disks none -> \"f\""]);
+        let come_and_go = [("[exports.b]", "[exports.c]"), ("[disks.e]", "[disks.f]")];
+        assert_eq!(lines(&come_and_go), ["disks \"e\" -> none"], "something stays on it");
         let in_memory = "backend = \"memory\"";
         let model = "backend = \"modelled\"\nservers = 1\nservice_us = 2";
         assert_eq!(

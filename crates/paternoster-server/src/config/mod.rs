@@ -53,7 +53,7 @@ use paternoster::{GroupLimits, Weight};
 
 pub use crate::depth::Depth;
 pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
-pub(crate) use difference::{Tables, needs_restart, place_of, sockets_in};
+pub(crate) use difference::{Tables, needs_restart, place_of, sockets_in, waits_for_restart};
 pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
@@ -130,8 +130,11 @@ impl Config {
 
     /// The same of a file that a server reads again: what it knows of its disks need not be asked
     /// for.
-    pub(crate) fn from_file_beside(path: &Path, served: &Self) -> Result<Self, ConfigError> {
-        Self::from_file_with(path, &served.disks)
+    pub(crate) fn from_file_beside(
+        path: &Path,
+        served: &[DiskConfig],
+    ) -> Result<Self, ConfigError> {
+        Self::from_file_with(path, served)
     }
 
     fn from_file_with(path: &Path, served: &[DiskConfig]) -> Result<Self, ConfigError> {

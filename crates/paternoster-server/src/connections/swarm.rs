@@ -33,7 +33,7 @@ use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandl
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::stat::Detail;
-use crate::threads::{Plugged, Thread};
+use crate::threads::{Plugged, Thread, ThreadHandle};
 
 /// Bytes of the disk that are one client's.
 const SHARE: usize = 512 << 10;
@@ -109,9 +109,9 @@ impl Disk {
             Device::solid_state(4),
             Instant::START,
         );
-        let mut threads: Vec<_> =
-            (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
-        let notices = Thread::notices(&threads);
+        let threads = (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event"));
+        let (threads, mut handles) = threads.unzip::<_, _, Vec<_>, Vec<_>>();
+        let notices = ThreadHandle::notices(&handles);
         let backend: Box<dyn Backend> = Box::new(MemoryBackend::new(CLIENTS * SHARE));
         let mut engine = Engine::new(elevator);
         let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
@@ -132,7 +132,7 @@ impl Disk {
         let patience = Nanos::from_millis(60_000);
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
-        let transport = nbd(&waker, &mut threads, &notices, plugged, patience);
+        let transport = nbd(&waker, &mut handles, &notices, plugged, patience);
         let mut checked = Checked(Connections::new(label, tenants, inbox, transport));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {

@@ -21,7 +21,7 @@ use crate::clients::{ClientId, Clients, Gone, Notices};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
-use crate::threads::{Hub, Plugged, Thread};
+use crate::threads::{Hub, Plugged, ThreadHandle};
 
 /// What brings commands of a disk's clients, and takes their outcomes.
 pub(crate) trait Transport: fmt::Debug + Send {
@@ -84,7 +84,7 @@ pub(crate) trait Transport: fmt::Debug + Send {
 /// there are none.
 pub(crate) fn nbd(
     waker: &Waker,
-    threads: &mut [Thread],
+    threads: &mut [ThreadHandle],
     notices: &Arc<Notices>,
     plugged: Plugged,
     stall_timeout: Nanos,

@@ -14,7 +14,7 @@ use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
-use super::thread::{PostToThread, RETRY, Thread};
+use super::thread::{PostToThread, RETRY, ThreadHandle};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
 use crate::clients::{
     ClientId, Clients, Gone, HeldBack, Notices, Rotation, Site as _, TenantId, work_of,
@@ -72,13 +72,13 @@ impl Hub {
     /// Has the threads serve the clients of a disk, whose owner `waker` wakes.
     pub(crate) fn new(
         waker: &Waker,
-        threads: &mut [Thread],
+        threads: &mut [ThreadHandle],
         notices: &Arc<Notices>,
         plugged: Plugged,
         stall_timeout: Nanos,
     ) -> Self {
         let inbox = inbox(waker);
-        let far = |(number, thread): (usize, &mut Thread)| {
+        let far = |(number, thread): (usize, &mut ThreadHandle)| {
             let clients = Clients::new(Arc::clone(notices), number, stall_timeout);
             Far {
                 post: thread.add(&inbox.door(), clients, plugged),

@@ -27,7 +27,7 @@ use paternoster_crossing::{Inbox, Wake};
 use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
-pub(crate) use self::thread::Thread;
+pub(crate) use self::thread::{Thread, ThreadHandle};
 use crate::clients::{ClientId, Gone, HeldBack, Question, TenantId};
 use crate::config::AtStop;
 use crate::connections::{ClientsOf, End};

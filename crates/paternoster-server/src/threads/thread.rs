@@ -9,7 +9,7 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use paternoster::{Instant, Nanos};
 use paternoster_crossing::{Door, Inbox, Notice};
@@ -38,8 +38,20 @@ pub(crate) struct Thread {
     inbox: Inbox<(usize, ToThread)>,
     waker: Waker,
     engine: IoEngine,
-    /// All disks, in the order of the configuration.
-    disks: Vec<Disk>,
+    /// Disks that come, in the order of their numbers.
+    new: mpsc::Receiver<Disk>,
+}
+
+/// What has a connection thread serve clients of further disks. The thread ends with the last disk
+/// behind this.
+#[derive(Debug)]
+pub(crate) struct ThreadHandle {
+    door: Door<(usize, ToThread)>,
+    waker: Waker,
+    /// None when it is dropped.
+    new: Option<mpsc::Sender<Disk>>,
+    /// How many disks it has had.
+    disks: usize,
 }
 
 /// A disk, as this thread serves its clients.
@@ -64,35 +76,20 @@ enum Stage {
 
 impl Thread {
     /// One whose operations on sockets that engine carries out.
-    pub(crate) fn new(engine: IoEngine) -> io::Result<Self> {
+    pub(crate) fn new(engine: IoEngine) -> io::Result<(Self, ThreadHandle)> {
         let waker = Waker::new()?;
         let inbox = inbox(&waker);
-        Ok(Self { inbox, waker, engine, disks: Vec::new() })
+        let (sender, new) = mpsc::channel();
+        let handle =
+            ThreadHandle { door: inbox.door(), waker: waker.clone(), new: Some(sender), disks: 0 };
+        Ok((Self { inbox, waker, engine, new }, handle))
     }
 
-    /// Notices that wake these threads, for those that serve a disk's clients.
-    pub(crate) fn notices(threads: &[Self]) -> Arc<Notices> {
-        let notice = |thread: &Self| Notice::new(WakeBy(thread.waker.clone()));
-        Notices::new(threads.iter().map(notice).collect())
-    }
-
-    /// Has the thread serve clients of another disk, whose owner takes in at that door what it
-    /// sends. Returns the way back.
-    pub(super) fn add(
-        &mut self,
-        door: &Door<ToOwner>,
-        clients: Clients,
-        plugged: Plugged,
-    ) -> PostToThread {
-        let way = WayToOwner::new(Post::new(door), plugged);
-        self.disks.push(Disk { clients, way, stage: Stage::Serving });
-        PostToThread { disk: self.disks.len() - 1, post: Post::new(&self.inbox.door()) }
-    }
-
-    /// Serves until all disks have ended.
+    /// Serves until its handle is gone and all disks have ended.
     pub(crate) fn run(self) -> io::Result<()> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let Self { mut inbox, waker, engine, mut disks } = self;
+        let Self { mut inbox, waker, engine, new } = self;
+        let mut disks = Vec::new();
         let mut ring = Ring::<Token>::new(engine)?;
         let clock = MonotonicClock::start();
         let mut completions = Vec::new();
@@ -112,15 +109,66 @@ impl Thread {
                     }
                 }
             }
-            inbox.take(|_, (disk, message)| disks[disk].take(clock, message));
+            inbox.take(|_, (disk, message)| {
+                if disk >= disks.len() {
+                    // It was sent before its owner could send anything.
+                    disks.extend(new.try_iter());
+                }
+                disks[disk].take(clock, message);
+            });
             for (index, disk) in disks.iter_mut().enumerate() {
                 disk.round(clock, &mut ring, index);
             }
-            if disks.iter().all(|disk| disk.stage == Stage::Ended) {
+            let is_idle = disks.iter().all(|disk| disk.stage == Stage::Ended);
+            if is_idle && has_last_disk(&new, &mut disks) {
                 return Ok(());
             }
             wait(&mut inbox, &mut ring, clock, &disks)?;
         }
+    }
+}
+
+/// Takes a disk in that has come. Returns whether none comes any more.
+fn has_last_disk(new: &mpsc::Receiver<Disk>, disks: &mut Vec<Disk>) -> bool {
+    match new.try_recv() {
+        Ok(disk) => {
+            disks.push(disk);
+            false
+        }
+        Err(mpsc::TryRecvError::Empty) => false,
+        Err(mpsc::TryRecvError::Disconnected) => true,
+    }
+}
+
+impl ThreadHandle {
+    /// Notices that wake these threads, for those that serve a disk's clients.
+    pub(crate) fn notices(threads: &[Self]) -> Arc<Notices> {
+        let notice = |thread: &Self| Notice::new(WakeBy(thread.waker.clone()));
+        Notices::new(threads.iter().map(notice).collect())
+    }
+
+    /// Has the thread serve clients of another disk, whose owner takes in at that door what it
+    /// sends. Returns the way back.
+    pub(super) fn add(
+        &mut self,
+        door: &Door<ToOwner>,
+        clients: Clients,
+        plugged: Plugged,
+    ) -> PostToThread {
+        let way = WayToOwner::new(Post::new(door), plugged);
+        if let Some(new) = &self.new {
+            // A thread that has failed ends the server.
+            let _ = new.send(Disk { clients, way, stage: Stage::Serving });
+        }
+        self.disks += 1;
+        PostToThread { disk: self.disks - 1, post: Post::new(&self.door) }
+    }
+}
+
+impl Drop for ThreadHandle {
+    fn drop(&mut self) {
+        drop(self.new.take());
+        self.waker.wake();
     }
 }
 

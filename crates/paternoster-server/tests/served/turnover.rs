@@ -1,4 +1,4 @@
-//! Volumes, exports and groups of the file, which come and go when it is read again.
+//! Disks, pools, volumes, exports and groups of the file, which come and go when it is read again.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -193,7 +193,8 @@ fn what_cannot_be_served_is_named_and_comes_with_the_next_reload() {
         ("[exports.part]\nvolume = \"a\"\nsize = \"4K\"", "[exports.w]\nvolume = \"b\""),
     ]);
     let answer = reload(&rig, ReloadMode::Apply, &file).expect("a good file");
-    let failed: Vec<_> = answer.failed.iter().map(ToString::to_string).collect();
+    let mut failed: Vec<_> = answer.failed.iter().map(ToString::to_string).collect();
+    failed.sort_unstable();
     let [of_a, of_c] = &failed[..] else { panic!("{failed:?}") };
     assert!(of_a.starts_with("volume \"a\": ") && of_a.contains("\"backup\""), "{of_a}");
     assert!(of_c.starts_with("volume \"c\": ") && of_c.contains("c.img"), "{of_c}");
@@ -228,8 +229,8 @@ fn new_sessions_see_what_the_file_says_of_what_stays() {
     assert!(at_one("b").contains("no export"));
     let lines = [
         "listen \"DIR/one.sock\": exports [\"x\"] -> [\"x\",\"b\"]",
-        "volume \"b\": size 1048576 -> 3145728",
         "export \"y\": description none -> \"scratch\"",
+        "volume \"b\": size 1048576 -> 3145728",
     ];
     let dir = rig.dir.path().to_str().expect("UTF-8");
     assert_eq!(apply(&rig, &file), lines.map(|line| line.replace("DIR", dir)));
@@ -255,15 +256,261 @@ fn groups_of_the_file_stay_with_the_volumes_of_requests_and_take_over_what_those
     let left: Vec<_> = answer.needs_restart.iter().map(ToString::to_string).collect();
     assert_eq!(left, ["groups \"/gold\" -> none"]);
     assert!(groups(&rig).contains(&("/gold".to_owned(), 300)));
-    // The group of `own` is the file's from now on.
+    // What the next start would refuse a reload refuses.
     let takes = "[groups.\"/own\"]\nweight = 50\n[volumes.c]\npool = \"p\"\ngroup = \"/own\"\n";
-    let lines = ["group \"/own\": weight 200 -> 50", "group \"/own\": leaf_weight 200 -> 50"];
-    let lines = lines.into_iter().chain(["volumes none -> \"c\""]);
-    let answer = reload(&rig, ReloadMode::Apply, &format!("{FILE}{takes}")).expect("a good file");
-    let changed: Vec<_> = answer.changed.iter().map(ToString::to_string).collect();
-    assert_eq!(changed, lines.collect::<Vec<_>>());
+    let refused = reload(&rig, ReloadMode::Apply, &format!("{FILE}{takes}")).expect_err("it sets");
+    assert!(refused.to_string().contains("\"/own\": the weight and limits of"), "{refused}");
+    // A group of which nothing is set becomes the file's.
+    rig.control().remove_volume("vm", &RemovalQuestion::default()).expect("by request");
+    let plain = json!({"weight": null});
+    rig.control().patch_volume("own", &plain).expect("it may change");
+    assert_eq!(apply(&rig, &format!("{FILE}{takes}")).last().map(String::as_str), Some(COMES));
     assert!(groups(&rig).contains(&("/own".to_owned(), 50)));
     let refused = rig.control().patch_volume("own", &json!({"weight": 7})).expect_err("it may not");
     assert!(refused.to_string().contains("was there before"), "{refused}");
+    rig.end();
+}
+
+const COMES: &str = "volumes none -> \"c\"";
+
+#[test]
+fn file_that_is_read_last_is_followed_when_clients_have_left() {
+    let rig = serve();
+    let mut of_b = rig.client("b");
+    let renamed =
+        with(&[("[volumes.b]\npool = \"p\"", "[volumes.n]\npool = \"p\"\npath = \"b.img\"")]);
+    let answer = reload(&rig, ReloadMode::Apply, &renamed).expect("a good file");
+    assert_eq!((answer.changed.len(), answer.under_way.len()), (0, 2));
+    // Read again, it says the same.
+    assert_eq!(reload(&rig, ReloadMode::Apply, &renamed).expect("a good file"), answer);
+    // Both are under way; whoever makes one of that name by request has it.
+    let answer = reload(&rig, ReloadMode::Apply, FILE).expect("a good file");
+    let under_way: Vec<_> = answer.under_way.iter().map(ToString::to_string).collect();
+    let expected = [
+        "volume \"b\": its clients have 30s to leave",
+        "volume \"b\": it comes when what is in its way has gone",
+    ];
+    assert_eq!((under_way, answer.failed), (expected.map(str::to_owned).to_vec(), vec![]));
+    of_b.write(0, &[5; 512]);
+    drop(of_b);
+    eventually("it is back", || {
+        rig.control().volume("b").is_ok_and(|volume| volume.state == VolumeStage::Ready)
+    });
+    assert!(rig.control().volume("n").is_err());
+    assert_eq!(rig.client("b").read(0, 512), [5; 512][..]);
+    assert_eq!(apply(&rig, FILE), [""; 0]);
+    rig.end();
+}
+
+#[test]
+fn volume_that_goes_behind_its_export_stays_where_the_file_has_it_again() {
+    let rig = serve();
+    let mut of_part = rig.client("part");
+    let without = with(&[
+        ("[volumes.a]\npool = \"p\"\n", ""),
+        ("[exports.part]\nvolume = \"a\"\nsize = \"4K\"\nread_only = true\n", ""),
+    ]);
+    let answer = reload(&rig, ReloadMode::Apply, &without).expect("a good file");
+    let held = "volume \"a\": it goes when its exports have gone";
+    assert!(answer.under_way.iter().any(|note| note.to_string() == held), "{answer:?}");
+    assert!(refusal(rig.connect(), "a").1.contains("is being removed"));
+    reload(&rig, ReloadMode::Apply, FILE).expect("a good file");
+    assert_eq!(rig.client("a").export().size, 1 << 20);
+    assert_eq!(of_part.read(0, 512), [0; 512][..]);
+    drop(of_part);
+    eventually("it has come again", || {
+        rig.control().export("part").is_ok_and(|export| export.state == VolumeStage::Ready)
+    });
+    assert_eq!(rig.control().volume("a").expect("it stays").state, VolumeStage::Ready);
+    rig.end();
+}
+
+#[test]
+fn what_would_be_beside_or_on_something_that_waits_for_a_restart_waits_too() {
+    let rig = serve();
+    let z = "[exports.z]\ndisk = \"d\"\noffset = \"256K\"\nsize = \"4K\"\n";
+    let past = "[exports.z]\ndisk = \"d\"\noffset = \"1M\"\n";
+    let bigger = "backend = \"memory\"\nsize = \"2M\"";
+    let cases = [
+        // Its bytes are still those of another.
+        (
+            with(&[("size = \"512K\"", "size = \"256K\"")]) + z,
+            "export \"x\": size 524288 -> 262144",
+        ),
+        // The disk has not as many.
+        (
+            with(&[
+                ("backend = \"memory\"\nsize = \"1M\"", bigger),
+                ("offset = \"512K\"", "offset = \"512K\"\nsize = \"512K\""),
+            ]) + past,
+            "disk \"d\": size 1048576 -> 2097152",
+        ),
+        // The volume is of another image.
+        (
+            with(&[("[volumes.a]\npool = \"p\"", "[volumes.a]\npool = \"p\"\npath = \"c.img\"")])
+                + "[exports.z]\nvolume = \"a\"\nread_only = true\n",
+            "volume \"a\": path none -> \"c.img\"",
+        ),
+    ];
+    for (file, why) in cases {
+        let answer = reload(&rig, ReloadMode::Apply, &file).expect("a good file");
+        let waits: Vec<_> = answer.needs_restart.iter().map(ToString::to_string).collect();
+        assert_eq!(waits, [why, "exports none -> \"z\""]);
+        assert_eq!((answer.changed, answer.failed), (vec![], vec![]));
+        assert!(refusal(rig.connect(), "z").1.contains("no export"));
+    }
+    assert_eq!(rig.client("a").export().size, 1 << 20);
+    // A disk that is open for reading takes no writes.
+    let only_read =
+        with(&[("[volumes.b]\npool = \"p\"", "[volumes.b]\npool = \"p\"\nread_only = true")]);
+    assert_eq!(apply(&rig, &with(&[("[volumes.b]\npool = \"p\"\n", "")])).len(), 1);
+    assert_eq!(apply(&rig, &only_read), ["volumes none -> \"b\""]);
+    let writes = "[exports.z]\nvolume = \"b\"\n";
+    let answer =
+        reload(&rig, ReloadMode::Apply, &format!("{only_read}{writes}")).expect("a good file");
+    assert_eq!(answer.needs_restart.len(), 1, "{answer:?}");
+    // Where both come at once, it is open for both.
+    assert_eq!(apply(&rig, &with(&[("[volumes.b]\npool = \"p\"\n", "")])).len(), 1);
+    assert_eq!(apply(&rig, &format!("{only_read}{writes}")).len(), 2);
+    let mut client = rig.client("z");
+    client.write(0, &[1; 512]);
+    client.call(Command::Flush).expect("it is durable");
+    rig.end();
+}
+
+#[test]
+fn request_that_takes_a_name_first_keeps_it() {
+    let rig = serve();
+    let of_b = rig.client("b");
+    let renamed =
+        with(&[("[volumes.b]\npool = \"p\"", "[volumes.n]\npool = \"p\"\npath = \"b.img\"")]);
+    let answer = reload(&rig, ReloadMode::Apply, &renamed).expect("a good file");
+    assert_eq!(answer.under_way.len(), 2);
+    let body = json!({"pool": "p", "size": "2M"});
+    rig.control().put_volume("n", &body, false).expect("nobody has it yet");
+    drop(of_b);
+    eventually("the other has gone", || rig.control().volume("b").is_err());
+    assert_eq!(rig.client("n").export().size, 2 << 20);
+    let refused = reload(&rig, ReloadMode::Apply, &renamed).expect_err("it is the request's");
+    assert!(refused.to_string().contains("a volume of that name was made by request"), "{refused}");
+    rig.control().remove_volume("n", &RemovalQuestion::default()).expect("by request");
+    assert_eq!(apply(&rig, &renamed), ["volumes none -> \"n\""]);
+    rig.end();
+}
+
+/// The names of the disks and pools.
+fn disks(rig: &Rig) -> Vec<String> {
+    rig.stat().disks.into_iter().map(|disk| disk.name).collect()
+}
+
+#[test]
+fn disks_and_pools_come_and_go_with_what_is_on_them() {
+    let rig = serve();
+    fs::create_dir(rig.dir.path().join("q")).expect("a directory");
+    let image = rig.dir.path().join("q/v.img");
+    let image = File::options().read(true).write(true).create_new(true).open(image);
+    let image = image.expect("an image");
+    image.set_len(2 << 20).expect("room");
+    let of_d = FILE.find("[disks.d]").expect("a disk")..FILE.find("[exports.part]").expect("one");
+    let other = r#"[pools.q]
+path = "DIR/q"
+scheduler = "wfq"
+[volumes.v]
+pool = "q"
+group = "/gold"
+[disks.e]
+backend = "memory"
+size = "1M"
+scheduler = "wfq"
+[groups."/gold"]
+weight = 300
+weight_device.e = 50
+[exports.w]
+disk = "e"
+group = "/gold"
+"#;
+    let mut file = FILE.replace("\"x\"", "\"w\"");
+    file.replace_range(of_d, other);
+    let dir = rig.dir.path().to_str().expect("UTF-8");
+    let lines = [
+        "listen \"DIR/one.sock\": exports [\"x\"] -> [\"w\"]",
+        "exports \"x\" -> none",
+        "exports \"y\" -> none",
+        "disks \"d\" -> none",
+        "pools none -> \"q\"",
+        "volumes none -> \"v\"",
+        "disks none -> \"e\"",
+        "exports none -> \"w\"",
+    ];
+    assert_eq!(apply(&rig, &file), lines.map(|line| line.replace("DIR", dir)));
+    assert_eq!(disks(&rig), ["p", "q", "e"]);
+    let gold = groups(&rig).into_iter().filter(|(path, _)| path == "/gold");
+    assert_eq!(gold.map(|(_, weight)| weight).collect::<Vec<_>>(), [50, 300]);
+    let [mut of_v, mut of_w] = ["v", "w"].map(|name| rig.client(name));
+    of_v.write(4096, &[9; 4096]);
+    of_v.call(Command::Flush).expect("it is durable");
+    of_w.write(0, &[8; 512]);
+    assert_eq!(of_w.read(0, 512), [8; 512][..]);
+    let body = json!({"pool": "q", "size": "1M"});
+    rig.control().put_volume("vm", &body, false).expect("it can be made");
+    assert_eq!(rig.client("vm").export().size, 1 << 20);
+    // The pool of what a request has made stays in the file.
+    let refused = reload(&rig, ReloadMode::Apply, FILE).expect_err("it may not go");
+    assert!(refused.to_string().contains("made by request in pool \"q\""), "{refused}");
+    assert_eq!(disks(&rig), ["p", "q", "e"]);
+    rig.control().remove_volume("vm", &RemovalQuestion::default()).expect("by request");
+    drop((of_v, of_w));
+    assert_eq!(apply(&rig, FILE).len(), lines.len());
+    assert_eq!(disks(&rig), ["p", "d"]);
+    let mut bytes = [0; 4096];
+    image.read_exact_at(&mut bytes, 4096).expect("its bytes");
+    assert_eq!(bytes, [9; 4096]);
+    // All of them, and the server ends as well.
+    let none = "[pools.p]\npath = \"DIR\"\ncache = \"page\"\nscheduler = \"wfq\"\n";
+    let answer = reload(&rig, ReloadMode::Apply, none).expect("a good file");
+    assert_eq!((answer.under_way, answer.failed), (vec![], vec![]));
+    assert_eq!(disks(&rig), ["p"]);
+    rig.end();
+}
+
+#[test]
+fn disk_that_takes_the_image_of_another_comes_when_that_has_ended() {
+    let rig = serve();
+    let other = |name: &str, image: &str| {
+        format!(
+            "{FILE}[disks.{name}]\npath = \"DIR/{image}\"\n[exports.{name}]\ndisk = \"{name}\"\n"
+        )
+    };
+    assert_eq!(apply(&rig, &other("e", "c.img")), ["disks none -> \"e\"", "exports none -> \"e\""]);
+    let mut of_e = rig.client("e");
+    of_e.write(0, &[6; 512]);
+    let answer = reload(&rig, ReloadMode::Apply, &other("f", "c.img")).expect("a good file");
+    let under_way: Vec<_> = answer.under_way.iter().map(ToString::to_string).collect();
+    let expected = [
+        "export \"e\": its clients have 30s to leave",
+        "disk \"e\": it ends when nothing is left on it",
+        "disk \"f\": it comes when what is in its way has gone",
+    ];
+    assert_eq!((under_way, answer.failed), (expected.map(str::to_owned).to_vec(), vec![]));
+    assert_eq!(of_e.read(0, 512), [6; 512][..]);
+    drop(of_e);
+    eventually("the other has come", || disks(&rig) == ["p", "d", "f"]);
+    eventually("its export has", || rig.control().export("f").is_ok());
+    assert_eq!(rig.client("f").read(0, 512), [6; 512][..]);
+    // One that cannot be served is named, and nothing of it is there.
+    let locked = File::open(rig.dir.path().join("b.img")).expect("an image");
+    let both = other("f", "c.img").replace("[volumes.b]\npool = \"p\"\n", "");
+    let both = format!("{both}[disks.g]\npath = \"DIR/b.img\"\n[exports.g]\ndisk = \"g\"\n");
+    let no_b = other("f", "c.img").replace("[volumes.b]\npool = \"p\"\n", "");
+    assert_eq!(apply(&rig, &no_b), ["volumes \"b\" -> none"]);
+    flock(&locked, FlockOperation::LockExclusive).expect("nobody has it");
+    let answer = reload(&rig, ReloadMode::Apply, &both).expect("a good file");
+    let [failed] = &answer.failed[..] else { panic!("{answer:?}") };
+    assert!(failed.to_string().starts_with("disk \"g\": "), "{failed}");
+    assert!(failed.why.contains("b.img"), "{failed}");
+    assert!(refusal(rig.connect(), "g").1.contains("no export"));
+    drop(locked);
+    assert_eq!(apply(&rig, &both), ["disks none -> \"g\"", "exports none -> \"g\""]);
+    assert_eq!(rig.client("g").export().size, 1 << 20);
     rig.end();
 }

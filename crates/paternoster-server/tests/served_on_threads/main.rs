@@ -26,5 +26,7 @@ mod sessions;
 mod slow;
 #[path = "../served/support.rs"]
 mod support;
+#[path = "../served/turnover.rs"]
+mod turnover;
 #[path = "../served/volumes.rs"]
 mod volumes;

@@ -1,0 +1,313 @@
+//! The owners of disks: each has a thread of its own, and comes and goes while others serve.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant as SystemInstant};
+
+use anyhow::{Context as _, Result, anyhow};
+use paternoster::{Device, Instant, Nanos, PlugLimits};
+use paternoster_disk::{
+    Backend, Capabilities, CpuLatency, Engine, FileBackend, IoEngine, MonotonicClock, Owner, Ring,
+    VolumeId, VolumePlace, Waker, is_rotational,
+};
+
+use crate::acquire::Acquired;
+use crate::admission::VolumeRoom;
+use crate::announce;
+use crate::catalogue::{Groups, ServedVolume};
+use crate::clients::Export;
+use crate::config::{AtStop, BackendConfig, Config, DiskConfig, devices_of, sharing_devices};
+use crate::connections::{Connections, DiskLabel, Scheduler, Tenants, Volumes, nbd};
+use crate::depth::Depth;
+use crate::export_table::{Entry, Told};
+use crate::messages::{NewExport, OwnerHandle};
+use crate::threads::{Plugged, ThreadHandle};
+use crate::tuned;
+use crate::watched::{Watchers, join, spawn};
+
+/// The owners that run, and what others are started with.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    /// None when the server ends: no other comes then.
+    starter: Mutex<Option<Starter>>,
+    running: Mutex<Vec<Running>>,
+}
+
+/// What all owners are started with.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    pub(crate) io: IoEngine,
+    pub(crate) threads: Vec<ThreadHandle>,
+    pub(crate) watch: Watchers,
+    pub(crate) payload_timeout: Nanos,
+}
+
+/// An owner that runs.
+#[derive(Debug)]
+struct Running {
+    /// The number of its disk.
+    number: usize,
+    handle: OwnerHandle,
+    thread: JoinHandle<io::Result<()>>,
+    /// What the kernel is asked for while it serves.
+    _latency: Option<CpuLatency>,
+    _rooms: Vec<VolumeRoom>,
+}
+
+/// An owner that ends.
+#[derive(Debug)]
+pub(crate) struct Ending(Running);
+
+impl Ending {
+    /// Waits until it has ended, no longer than that. Returns whether it has.
+    pub(crate) fn is_over_by(&self, until: SystemInstant) -> bool {
+        while !self.0.thread.is_finished() && SystemInstant::now() < until {
+            sleep(LOOK);
+        }
+        self.0.thread.is_finished()
+    }
+
+    /// Waits until it has ended. An error where its last flush failed.
+    pub(crate) fn join(self) -> Result<()> {
+        join(self.0.thread)
+    }
+}
+
+/// How soon to look again whether an owner has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// An owner that has been started, and what it serves.
+pub(crate) struct Started {
+    /// By their indices in the configuration.
+    pub(crate) exports: BTreeMap<usize, Arc<Export>>,
+    pub(crate) volumes: Vec<ServedVolume>,
+    pub(crate) handle: OwnerHandle,
+}
+
+/// A disk of a configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct OfConfig<'c> {
+    pub(crate) config: &'c Config,
+    /// Its index.
+    pub(crate) index: usize,
+    /// The number by which the server knows it.
+    pub(crate) number: usize,
+}
+
+impl Started {
+    /// The exports as clients enter them, by their indices in the configuration.
+    pub(crate) fn entries(&self, config: &Config, groups: &Groups) -> BTreeMap<usize, Entry> {
+        let entry = |(&index, export): (&usize, &Arc<Export>)| {
+            let of = &config.exports[index];
+            let told = Told {
+                name: &of.name,
+                description: of.keys.description.as_deref(),
+                size: of.size,
+                read_only: of.keys.read_only,
+                flushes: self.volumes[of.volume].flushes,
+            };
+            let (info, export, owner) = (told.info(), Arc::clone(export), self.handle.clone());
+            let room = groups.room(&config.groups[of.group].path);
+            (index, Entry { info, export, owner, room, is_leaving: false })
+        };
+        self.exports.iter().map(entry).collect()
+    }
+}
+
+impl<'c> OfConfig<'c> {
+    pub(crate) fn disk(self) -> &'c DiskConfig {
+        &self.config.disks[self.index]
+    }
+
+    /// Whether one of its volumes, an index, is open for writing.
+    fn writes(self, volume: usize) -> bool {
+        let mut exports = self.config.exports.iter();
+        let is_written = exports.any(|export| {
+            (export.disk, export.volume) == (self.index, volume) && !export.keys.read_only
+        });
+        let backend = &self.disk().volumes[volume].backend;
+        is_written || !matches!(backend, BackendConfig::File { .. } | BackendConfig::Nbd { .. })
+    }
+}
+
+impl Owners {
+    pub(crate) fn new(starter: Starter) -> Self {
+        Self { starter: Mutex::new(Some(starter)), running: Mutex::default() }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the owner of a disk with what has been acquired for it, and has it serve what the
+    /// configuration says.
+    pub(crate) fn start(
+        &self,
+        of: OfConfig<'_>,
+        acquired: Acquired,
+        groups: &Groups,
+    ) -> Result<Started> {
+        let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
+        let starter = starter.as_mut().context("the server ends")?;
+        let Acquired { backends, latency, rooms } = acquired;
+        let (owner, thread) = starter.start(of, backends, groups)?;
+        let (number, handle) = (of.number, owner.handle.clone());
+        let running = Running { number, handle, thread, _latency: latency, _rooms: rooms };
+        self.running().push(running);
+        Ok(owner)
+    }
+
+    /// Has the owner of the disk of that number end, if it runs.
+    pub(crate) fn begin_to_end(&self, number: usize) -> Option<Ending> {
+        let mut running = self.running();
+        let at = running.iter().position(|one| one.number == number)?;
+        let one = running.swap_remove(at);
+        one.handle.shut_down(AtStop::Close);
+        Some(Ending(one))
+    }
+
+    /// Has all owners end, and no other start.
+    pub(crate) fn begin_shutdown(&self, at_stop: AtStop) {
+        drop(self.starter.lock().unwrap_or_else(PoisonError::into_inner).take());
+        for one in &*self.running() {
+            one.handle.shut_down(at_stop);
+        }
+    }
+
+    /// The names of threads that have not ended.
+    pub(crate) fn stuck(&self) -> Vec<String> {
+        let running = self.running();
+        let stuck = running.iter().filter(|one| !one.thread.is_finished());
+        stuck.filter_map(|one| one.thread.thread().name().map(str::to_owned)).collect()
+    }
+
+    /// The threads of those that have ended, or are ending.
+    pub(crate) fn take_threads(&self) -> Vec<JoinHandle<io::Result<()>>> {
+        self.running().drain(..).map(|one| one.thread).collect()
+    }
+}
+
+impl Starter {
+    fn start(
+        &mut self,
+        of: OfConfig<'_>,
+        backends: Vec<Box<dyn Backend>>,
+        groups: &Groups,
+    ) -> Result<(Started, JoinHandle<io::Result<()>>)> {
+        let (disk, io) = (of.disk(), self.io);
+        let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
+        let elevator = tuned::elevator(disk, device(disk, &capabilities))?;
+        announce::disk(disk, &backends, io, &elevator);
+        let notices = ThreadHandle::notices(&self.threads);
+        let sync_depth = usize::try_from(disk.keys.sync_depth).unwrap_or(usize::MAX);
+        let mut engine = Engine::new(elevator).with_sync_depth(sync_depth);
+        let mut volumes = Vec::new();
+        for (volume, capabilities) in disk.volumes.iter().zip(&capabilities) {
+            let named = || format!("{} {:?}", disk.what_of_volume(), volume.name);
+            let id = engine.add_volume(capabilities).with_context(named)?;
+            volumes.push((id, engine.place(id)));
+        }
+        let mut tenants = Tenants::new(&notices);
+        let exports = add_exports(of, &mut engine, &volumes, groups, &mut tenants);
+        let ids = || volumes.iter().map(|&(id, _)| id);
+        let label = DiskLabel {
+            config: disk.clone(),
+            volumes: Volumes::new(disk.is_pool, ids().zip(&disk.volumes)),
+            devices: devices_of(disk),
+            shares: sharing_devices(&of.config.disks).remove(&of.index),
+        };
+        let (sender, inbox) = mpsc::channel();
+        let waker = Waker::new()?;
+        let handle = OwnerHandle::new(sender, waker.clone());
+        let limits = if disk.keys.plug { PlugLimits::default() } else { PlugLimits::OFF };
+        let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
+        let threads = &mut self.threads[..];
+        let transport = nbd(&waker, threads, &notices, plugged, self.payload_timeout);
+        let mut connections = Connections::new(label, tenants, inbox, transport);
+        let (policy, beside) = (disk.keys.polling.policy(), self.threads.len());
+        let backends: Vec<_> = ids().zip(backends).collect();
+        let (ready, is_ready) = mpsc::channel();
+        let thread = spawn(&format!("disk {}", disk.name), &self.watch, move || {
+            let clock = MonotonicClock::start();
+            let ring = match Ring::new(io) {
+                Ok(ring) => ring,
+                Err(error) => {
+                    // Whoever starts it hears of that.
+                    let _ = ready.send(error);
+                    return Ok(());
+                }
+            };
+            drop(ready);
+            let owner = Owner::new(engine, backends, ring, clock, waker)?;
+            owner.with_polling(policy, beside).run(&mut connections)?;
+            connections.ended()
+        })?;
+        if let Ok(error) = is_ready.recv() {
+            return Err(anyhow!(crate::rings::explained(error)));
+        }
+        let served = volumes.into_iter().zip(capabilities).enumerate();
+        let served = served.map(|(volume, ((id, _), capabilities))| {
+            let Capabilities { flushes, size, .. } = capabilities;
+            ServedVolume { id, flushes, size, writes: of.writes(volume) }
+        });
+        Ok((Started { exports, volumes: served.collect(), handle }, thread))
+    }
+}
+
+/// What a scheduler is told of the device of a disk.
+fn device(disk: &DiskConfig, volumes: &[Capabilities]) -> Device {
+    let kind = disk.scheduler.kind();
+    let busy = volumes.iter().map(|one| one.depth).max().unwrap_or(FileBackend::DEPTH);
+    let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();
+    let rotates = || match volumes {
+        [] => disk.keys.path.as_deref().is_some_and(rotates),
+        _ => volumes.iter().any(|one| one.rotational),
+    };
+    if disk.keys.rotational.unwrap_or_else(rotates) {
+        return Device::disk(depth);
+    }
+    // What does not seek has always something to do at once. Linux finds that out, and is wrong
+    // about a disk that is given few; what groups were charged then counts no more.
+    Device::solid_state(depth).with_native_queueing(true)
+}
+
+/// Whether the device of a directory rotates.
+fn rotates(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|seen| is_rotational(directory, &seen).yes)
+}
+
+/// Adds the tenants of a disk and its exports, which has those volumes, in the order of the
+/// configuration.
+fn add_exports(
+    of: OfConfig<'_>,
+    engine: &mut Engine<Scheduler>,
+    volumes: &[(VolumeId, VolumePlace)],
+    groups: &Groups,
+    tenants: &mut Tenants,
+) -> BTreeMap<usize, Arc<Export>> {
+    let OfConfig { config, index, number } = of;
+    let now = Instant::START;
+    engine.administer(|elevator| {
+        let root = elevator.groups().root();
+        elevator.set_group_limits(now, root, config.root);
+        for group in config.groups_on(index) {
+            for tenant in groups.tenants(&config.groups[group].path, number) {
+                tenants.add(elevator, now, &tenant);
+            }
+        }
+        let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
+        let exports = exports.map(|(of_config, export)| {
+            let (volume, place) = volumes[export.volume];
+            let (name, offset) = (export.name.clone(), export.offset);
+            let io_prio = export.keys.ioprio;
+            let lineage = groups.tenants(&config.groups[export.group].path, number);
+            let new = NewExport { name, volume, offset, io_prio, lineage };
+            (of_config, tenants.add_export(elevator, now, new, place))
+        });
+        exports.collect()
+    })
+}
