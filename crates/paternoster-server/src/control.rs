@@ -1,12 +1,12 @@
 //! Answers the control plane: it asks the owners of a running server's disks by message.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, MutexGuard, mpsc};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::catalogue::{Catalogue, Disk, check_have_limits};
+use crate::catalogue::{Catalogue, Disk, UnderWay, check_have_limits};
 use crate::config::{Config, ROOT};
 use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
@@ -31,15 +31,13 @@ pub struct ControlHandle {
     /// Where it was read; none where it was not in a file.
     file: Option<PathBuf>,
     catalogue: Arc<Catalogue>,
-    /// Held until owners have what is set of groups, so that no file is read in between.
-    setting_groups: Arc<Mutex<()>>,
 }
 
 impl ControlHandle {
     /// Of a server of that configuration, which serves what the catalogue says.
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
-        Self { config, file: None, catalogue, setting_groups: Arc::default() }
+        Self { config, file: None, catalogue }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
@@ -48,8 +46,10 @@ impl ControlHandle {
         Self { file: Some(file.into()), ..self }
     }
 
-    fn setting_groups(&self) -> MutexGuard<'_, ()> {
-        self.setting_groups.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Held until owners have what is set of groups, so that no file is read or followed in
+    /// between.
+    fn setting_groups(&self) -> MutexGuard<'_, UnderWay> {
+        self.catalogue.following()
     }
 
     fn disks(&self) -> Vec<Arc<Disk>> {
@@ -92,9 +92,14 @@ impl ControlHandle {
 
 impl Control for ControlHandle {
     fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
-        let asked: Vec<_> = self.disks().iter().map(|disk| disk.owner.stat(detail)).collect();
-        let answers = asked.into_iter().map(|answer| answer.recv_timeout(PATIENCE));
-        let disks: Result<Vec<_>, _> = answers.collect();
+        let disks = self.disks();
+        let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.stat(detail))).collect();
+        let answers = asked.into_iter().map(|(disk, answer)| match answer.recv_timeout(PATIENCE) {
+            // It may have gone since.
+            Err(_) if !self.disks().iter().any(|still| still.number == disk.number) => Ok(None),
+            answer => answer.map(Some),
+        });
+        let disks: Result<Vec<_>, _> = answers.filter_map(Result::transpose).collect();
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 
@@ -163,11 +168,11 @@ impl Control for ControlHandle {
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
         let path = self.file.as_deref().ok_or(ReloadError::NoFile)?;
         // To the end, so that of two who ask at once the second compares with what the first left.
-        let _setting = self.setting_groups();
+        let mut following = self.catalogue.following();
         let reload = Reload::read(path, &self.config, &self.catalogue)?;
         match mode {
             ReloadMode::DryRun => reload.would_do(),
-            ReloadMode::Apply => reload.apply(&self.catalogue),
+            ReloadMode::Apply => reload.apply(&self.catalogue, &mut following),
         }
     }
 

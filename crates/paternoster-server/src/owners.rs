@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant as SystemInstant};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Instant, Nanos, PlugLimits};
@@ -53,32 +53,19 @@ struct Running {
     number: usize,
     handle: OwnerHandle,
     thread: JoinHandle<io::Result<()>>,
+    /// Set when a reload has it end: what is wrong then is the reload's, and not the server's end.
+    is_leaving: Arc<AtomicBool>,
+    failure: mpsc::Receiver<io::Error>,
     /// What the kernel is asked for while it serves.
     _latency: Option<CpuLatency>,
     _rooms: Vec<VolumeRoom>,
 }
 
-/// An owner that ends.
-#[derive(Debug)]
-pub(crate) struct Ending(Running);
-
-impl Ending {
-    /// Waits until it has ended, no longer than that. Returns whether it has.
-    pub(crate) fn is_over_by(&self, until: SystemInstant) -> bool {
-        while !self.0.thread.is_finished() && SystemInstant::now() < until {
-            sleep(LOOK);
-        }
-        self.0.thread.is_finished()
-    }
-
-    /// Waits until it has ended. An error where its last flush failed.
-    pub(crate) fn join(self) -> Result<()> {
-        join(self.0.thread)
-    }
+/// How an owner is told that a reload has it end, and tells what is wrong then.
+struct Leaving {
+    is_leaving: Arc<AtomicBool>,
+    failure: mpsc::Receiver<io::Error>,
 }
-
-/// How soon to look again whether an owner has ended.
-const LOOK: Duration = Duration::from_millis(1);
 
 /// An owner that has been started, and what it serves.
 pub(crate) struct Started {
@@ -154,20 +141,50 @@ impl Owners {
         let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
         let starter = starter.as_mut().context("the server ends")?;
         let Acquired { backends, latency, rooms } = acquired;
-        let (owner, thread) = starter.start(of, backends, groups)?;
+        let (owner, thread, leaving) = starter.start(of, backends, groups)?;
         let (number, handle) = (of.number, owner.handle.clone());
-        let running = Running { number, handle, thread, _latency: latency, _rooms: rooms };
-        self.running().push(running);
+        let Leaving { is_leaving, failure } = leaving;
+        self.running().push(Running {
+            number,
+            handle,
+            thread,
+            is_leaving,
+            failure,
+            _latency: latency,
+            _rooms: rooms,
+        });
         Ok(owner)
     }
 
-    /// Has the owner of the disk of that number end, if it runs.
-    pub(crate) fn begin_to_end(&self, number: usize) -> Option<Ending> {
-        let mut running = self.running();
-        let at = running.iter().position(|one| one.number == number)?;
-        let one = running.swap_remove(at);
-        one.handle.shut_down(AtStop::Close);
-        Some(Ending(one))
+    /// Returns whether no owner starts any more.
+    pub(crate) fn are_ending(&self) -> bool {
+        self.starter.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Has the owner of the disk of that number end.
+    pub(crate) fn begin_to_end(&self, number: usize) {
+        for one in self.running().iter().filter(|one| one.number == number) {
+            one.is_leaving.store(true, Ordering::Relaxed);
+            one.handle.shut_down(AtStop::Close);
+        }
+    }
+
+    /// Returns whether the owner of the disk of that number has ended.
+    pub(crate) fn has_ended(&self, number: usize) -> bool {
+        let running = self.running();
+        running.iter().filter(|one| one.number == number).all(|one| one.thread.is_finished())
+    }
+
+    /// Forgets an owner that has ended. An error where its last flush failed.
+    pub(crate) fn forget(&self, number: usize) -> Result<()> {
+        let one = {
+            let mut running = self.running();
+            let at = running.iter().position(|one| one.number == number);
+            at.map(|at| running.swap_remove(at))
+        };
+        let Some(one) = one else { return Ok(()) };
+        join(one.thread)?;
+        one.failure.try_recv().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// Has all owners end, and no other start.
@@ -197,7 +214,7 @@ impl Starter {
         of: OfConfig<'_>,
         backends: Vec<Box<dyn Backend>>,
         groups: &Groups,
-    ) -> Result<(Started, JoinHandle<io::Result<()>>)> {
+    ) -> Result<(Started, JoinHandle<io::Result<()>>, Leaving)> {
         let (disk, io) = (of.disk(), self.io);
         let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
         let elevator = tuned::elevator(disk, device(disk, &capabilities))?;
@@ -231,6 +248,9 @@ impl Starter {
         let (policy, beside) = (disk.keys.polling.policy(), self.threads.len());
         let backends: Vec<_> = ids().zip(backends).collect();
         let (ready, is_ready) = mpsc::channel();
+        let (failed, failure) = mpsc::channel();
+        let is_leaving = Arc::new(AtomicBool::new(false));
+        let leaves = Arc::clone(&is_leaving);
         let thread = spawn(&format!("disk {}", disk.name), &self.watch, move || {
             let clock = MonotonicClock::start();
             let ring = match Ring::new(io) {
@@ -242,9 +262,19 @@ impl Starter {
                 }
             };
             drop(ready);
-            let owner = Owner::new(engine, backends, ring, clock, waker)?;
-            owner.with_polling(policy, beside).run(&mut connections)?;
-            connections.ended()
+            let served = || {
+                let owner = Owner::new(engine, backends, ring, clock, waker)?;
+                owner.with_polling(policy, beside).run(&mut connections)?;
+                connections.ended()
+            };
+            match served() {
+                Err(error) if leaves.load(Ordering::Relaxed) => {
+                    // The reload that has it end asks.
+                    let _ = failed.send(error);
+                    Ok(())
+                }
+                ended => ended,
+            }
         })?;
         if let Ok(error) = is_ready.recv() {
             return Err(anyhow!(crate::rings::explained(error)));
@@ -254,7 +284,8 @@ impl Starter {
             let Capabilities { flushes, size, .. } = capabilities;
             ServedVolume { id, flushes, size, writes: of.writes(volume) }
         });
-        Ok((Started { exports, volumes: served.collect(), handle }, thread))
+        let started = Started { exports, volumes: served.collect(), handle };
+        Ok((started, thread, Leaving { is_leaving, failure }))
     }
 }
 

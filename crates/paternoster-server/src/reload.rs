@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use indexmap::IndexSet;
 use paternoster::{DeviceWeights, Weight, Weights};
 
-use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover};
+use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover, UnderWay};
 use crate::config::{Config, ROOT, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
-use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode};
+use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 use crate::export_table::{Offer, offer_of};
 use crate::messages::{FileDisk, GroupOnDisk};
 
@@ -79,7 +80,11 @@ impl Reload {
     }
 
     /// Makes what is served as the file says. What goes on when this returns is logged.
-    pub(crate) fn apply(self, catalogue: &Arc<Catalogue>) -> Result<ReloadAnswer, ReloadError> {
+    pub(crate) fn apply(
+        self,
+        catalogue: &Arc<Catalogue>,
+        following: &mut UnderWay,
+    ) -> Result<ReloadAnswer, ReloadError> {
         self.compare()?;
         catalogue.follow_groups(&self.file, &self.turnover);
         let asked =
@@ -87,22 +92,30 @@ impl Reload {
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
         for (socket, offer) in &self.offers {
-            // What is offered no more is not entered while clients leave it.
-            let now = catalogue.exports.offer(*socket);
-            let narrowed = now.zip(offer.as_ref()).map(|(now, new)| &now & new);
-            catalogue.exports.set_offer(*socket, narrowed.or_else(|| offer.clone()));
+            // What is offered no more is not entered while clients leave it. What is offered anew
+            // is entered when what had its name has gone.
+            if let Some(new) = offer {
+                let now = catalogue.exports.offer(*socket);
+                let narrowed = now.map_or_else(|| new.clone(), |now| &now & new);
+                catalogue.exports.set_offer(*socket, Some(narrowed));
+            }
         }
         let order = self.turnover.changes().into_iter().map(|change| change.to_string());
         let order: BTreeMap<_, _> = order.zip(0..).collect();
-        let Followed { changed: mut followed, under_way, failed } = catalogue.follow(self.file);
+        let Followed { changed: mut followed, under_way, mut failed } =
+            catalogue.follow(self.file.clone(), following);
         followed.sort_by_key(|change| order.get(&change.to_string()).copied().unwrap_or(i32::MAX));
-        for (socket, offer) in self.offers {
+        let left = catalogue.turnover(&self.file);
+        for ((socket, offer), change) in self.offers.into_iter().zip(self.offered) {
+            if offers_another(catalogue, socket, offer.as_ref(), &left) {
+                let why = "it would offer what could not be removed".to_owned();
+                failed.push(ReloadNote { place: change.place, why });
+                continue;
+            }
             catalogue.exports.set_offer(socket, offer);
-        }
-        for change in &self.offered {
             tracing::info!("the file changes {change}");
+            changed.push(change);
         }
-        changed.extend(self.offered);
         changed.extend(followed);
         // Whoever changes something logs it.
         if changed.is_empty() {
@@ -167,6 +180,20 @@ fn new_offers(
     offers.unzip()
 }
 
+/// Returns whether an offer has something anew that is not what the file means by its name.
+fn offers_another(
+    catalogue: &Catalogue,
+    socket: usize,
+    offer: Option<&IndexSet<String>>,
+    turnover: &Turnover,
+) -> bool {
+    let is_new = |name: &&&str| {
+        let is_offered = offer.is_none_or(|names| names.contains(**name));
+        is_offered && !catalogue.exports.offers(socket, name)
+    };
+    turnover.not_of_file().iter().any(|name| is_new(&name))
+}
+
 /// Of these offers, those that offer nothing anew that is otherwise than the file says until a
 /// restart: the others wait for that too.
 fn keep_apart(
@@ -177,9 +204,10 @@ fn keep_apart(
     needs_restart: &mut Vec<Change>,
 ) -> (Vec<(usize, Offer)>, Vec<Change>) {
     let is_new = |socket, name: &str| !catalogue.exports.offers(socket, name);
-    let is_apart = |(socket, offer): &(usize, Offer)| match offer {
-        Some(names) => !names.iter().any(|name| turnover.is_stale(name) && is_new(*socket, name)),
-        None => !turnover.has_stale(),
+    let is_apart = |(socket, offer): &(usize, Offer)| {
+        let mut stale = turnover.stale();
+        let offered = |name: &&String| offer.as_ref().is_none_or(|names| names.contains(*name));
+        !stale.any(|name| offered(&name) && is_new(*socket, name))
     };
     let (now, later): (Vec<_>, Vec<_>) =
         offers.into_iter().zip(offered).partition(|(offer, _)| is_apart(offer));
@@ -189,7 +217,7 @@ fn keep_apart(
 
 /// What the file says of a served disk and of its groups, as far as they are in it.
 fn disk_in(file: &Config, disk: &Disk, served: Vec<String>) -> Option<FileDisk> {
-    let index = file.disks.iter().position(|known| known.name == disk.name)?;
+    let index = file.disks.iter().position(|known| disk.is_that(known))?;
     let in_file: BTreeMap<_, _> =
         file.groups.iter().map(|group| (group.path.as_str(), group)).collect();
     let (weights, on_device) = (Weights::from(Weight::ROOT), DeviceWeights::default());

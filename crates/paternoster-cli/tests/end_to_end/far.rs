@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::settings::ctl;
 use crate::support::{Place, Served, eventually, fio_verify, request, temp_dir};
 use crate::wire::Wire;
 
@@ -187,4 +188,34 @@ fn writes_that_a_killed_server_had_not_flushed_are_in_doubt() {
         let answers = [FLUSH, WRITE, FLUSH].map(|command| ask(&mut wire, command));
         assert_eq!(answers, [EIO, 0, EIO], "{program:?}: {}", served.log());
     }
+}
+
+#[test]
+fn disk_whose_server_is_lost_goes_with_a_reload_and_the_others_are_served_on() {
+    let dir = temp_dir();
+    let mut far = Far::start(Program::QemuNbd, dir.path(), MIB);
+    let rest = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[disks.m]\nbackend = \"memory\"\n\
+                size = \"1M\"\n[exports.other]\ndisk = \"m\"\n";
+    let uri = format!("nbd+unix:///?socket={}/far.sock", dir.path().display());
+    let far_disk = format!(
+        "[disks.d]\nbackend = \"nbd\"\nuri = \"{uri}\"\nreconnect = \"1s\"\n\
+         [exports.disk]\ndisk = \"d\"\n"
+    );
+    fs::write(dir.path().join("c.toml"), format!("{rest}{far_disk}")).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 2);
+    let mut wire = Wire::connect(&served, Place::Unix);
+    wire.enter_by_name(3, "disk");
+    assert_eq!(ask(&mut wire, WRITE), 0);
+    far.kill();
+    fs::write(served.path("c.toml"), rest).expect("a file");
+    drop(wire);
+    // What was not flushed is lost, which the reload tells; it is not the end of the server.
+    assert!(ctl(&served, &["reload"]).is_err());
+    let lost = "disk \"d\": the last flush failed";
+    eventually("it is told", || served.log().contains(lost));
+    assert!(!ctl(&served, &["stat"]).expect("it answers").contains("far.sock"));
+    thread::sleep(Duration::from_millis(200));
+    let mut wire = Wire::connect(&served, Place::Unix);
+    wire.enter_by_name(3, "other");
+    served.end();
 }

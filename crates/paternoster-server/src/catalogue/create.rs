@@ -114,15 +114,16 @@ impl Catalogue {
         let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
         let name = wanted.name.clone();
         let mut state = self.state();
+        if of_file.is_none() && state.leaving.contains(&pool.number) {
+            let (pool, known) = (pool.name.clone(), "others than this, which goes".to_owned());
+            return Err(CatalogueError::NoSuchPool { pool, known });
+        }
         if state.exports.contains_key(&name) {
             state.made_export(&name)?;
             let how = "and a volume has an export of its own name".to_owned();
             return Err(CatalogueError::Exists { what: EXPORT, name, how });
         }
-        if state.volumes.contains_key(&name) {
-            let how = "and a request has made it since".to_owned();
-            return Err(CatalogueError::Exists { what: VOLUME, name, how });
-        }
+        state.check_name_is_free(&name)?;
         let has_own_group = state.gets_own_group(wanted)?;
         state.check_room(pool, &wanted.name, size)?;
         state.check_quotas(&wanted.group(), &wanted.name, size)?;

@@ -66,7 +66,7 @@ impl Disk {
     }
 
     /// Whether it is that one of a configuration.
-    pub(super) fn is_that(&self, of: &DiskConfig) -> bool {
+    pub(crate) fn is_that(&self, of: &DiskConfig) -> bool {
         (self.is_pool, &self.name) == (of.is_pool, &of.name)
     }
 

@@ -5,18 +5,18 @@
 //!   new in the file      acquired as at the start ─▶ its owner starts ─▶ clients enter
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::follow::{Followed, Following, IN_WAY};
+use super::follow::{Followed, IN_WAY, UnderWay};
 use super::turnover::{Named, Taken, Turnover, come, gone, named};
 use super::{Catalogue, Disk, State};
-use crate::acquire::{Acquired, Obstacles, acquire_for_disk};
+use crate::acquire::{Acquired, acquire_for_disk};
 use crate::admission::RESERVED_FOR_DISK;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupKeys};
-use crate::ctl::ReloadNote;
-use crate::owners::{Ending, OfConfig};
+use crate::ctl::{CatalogueError, ReloadNote};
+use crate::owners::OfConfig;
 
 /// A disk or pool that comes, with what the file has on it.
 #[derive(Debug)]
@@ -25,13 +25,6 @@ pub(super) struct NewDisk {
     config: Config,
     index: usize,
     number: usize,
-}
-
-/// One whose owner ends.
-#[derive(Debug)]
-pub(super) struct EndingDisk {
-    disk: Arc<Disk>,
-    ending: Ending,
 }
 
 impl NewDisk {
@@ -94,6 +87,22 @@ impl Disk {
     }
 }
 
+/// Drops the volumes of a pool on which the configuration has nothing.
+fn drop_other_volumes(config: &mut Config, index: usize) {
+    let Config { disks, exports, .. } = config;
+    let disk = &mut disks[index];
+    if !disk.is_pool {
+        return;
+    }
+    let used: BTreeSet<_> = exports.iter().map(|export| export.volume).collect();
+    let place: BTreeMap<_, _> = used.iter().copied().zip(0..).collect();
+    let mut volume = 0..;
+    disk.volumes.retain(|_| volume.next().is_some_and(|volume| used.contains(&volume)));
+    for export in exports {
+        export.volume = place[&export.volume];
+    }
+}
+
 impl State {
     /// The disks of the file that are not served, without what stays elsewhere; each has a number
     /// by which it will be known.
@@ -104,9 +113,10 @@ impl State {
             .map(|(index, _)| {
                 let mut config = file.clone();
                 config.exports.retain(|export| {
-                    let is_new = self.declared_as(export.what(), &export.name).is_none();
-                    export.disk == index && is_new
+                    let stays = self.declared_as(export.what(), &export.name).is_some();
+                    export.disk == index && !stays
                 });
+                drop_other_volumes(&mut config, index);
                 NewDisk { config, index, number: 0 }
             })
             .collect();
@@ -114,6 +124,24 @@ impl State {
             disk.number = self.number_of_new(&disk.config.disks[disk.index].name);
         }
         new
+    }
+
+    /// Returns whether a disk cannot come before a restart: something that stays until then has its
+    /// name or its image, or all that the file has on it.
+    pub(super) fn blocks(
+        &self,
+        new: &NewDisk,
+        going: &[Arc<Disk>],
+        beside: &Taken<'_>,
+        file: &Config,
+    ) -> bool {
+        let goes = |disk: &Disk| going.iter().any(|going| going.number == disk.number);
+        let mut staying = self.disks.iter().filter(|disk| !goes(disk));
+        let is_empty = new.config.exports.is_empty() && !new.config().is_pool;
+        let had_some = || file.exports.iter().any(|export| export.disk == new.index);
+        staying.any(|disk| new.has_disk_in_way(disk))
+            || new.images().any(|path| beside.has_image(path))
+            || is_empty && had_some()
     }
 
     /// The disks that the file does not have any more, and on which nothing stays.
@@ -141,7 +169,7 @@ impl Catalogue {
     /// Has owners end on whose disks nothing is left, and takes those in that have ended.
     pub(super) fn end_disks(
         &self,
-        following: &mut Following,
+        following: &mut UnderWay,
         disks: Vec<Arc<Disk>>,
         followed: &mut Followed,
     ) {
@@ -152,91 +180,93 @@ impl Catalogue {
                 continue;
             }
             state.disks.retain(|served| served.number != disk.number);
-            let ending = self.owners.begin_to_end(disk.number);
-            following.ending.extend(ending.map(|ending| EndingDisk { disk, ending }));
+            self.owners.begin_to_end(disk.number);
+            following.ending.push(disk);
         }
-        let now = Instant::now();
-        let ended = following.ending.extract_if(.., |one| one.has_ended_by(now));
-        for EndingDisk { disk, ending } in ended.collect::<Vec<_>>() {
-            match ending.join() {
+        let ended = following.ending.extract_if(.., |disk| self.owners.has_ended(disk.number));
+        for disk in ended.collect::<Vec<_>>() {
+            match self.owners.forget(disk.number) {
                 Ok(()) => followed.changed(vec![gone(disk.named())]),
                 Err(error) => followed.failed.push(disk.note(format!("{error:#}"))),
             }
         }
-        for one in &following.ending {
-            followed.goes_on(one.disk.named(), "its owner ends");
+        for disk in &following.ending {
+            followed.goes_on(disk.named(), "its owner ends");
         }
     }
 
     /// Has a disk come, unless something is in its way.
     pub(super) fn come_disk(
         &self,
-        following: &mut Following,
+        following: &mut UnderWay,
         new: &NewDisk,
         in_way: &Taken<'_>,
         until: Instant,
         followed: &mut Followed,
     ) {
         let is_in_way = |disk: &Disk| new.has_disk_in_way(disk);
-        let ending = following.ending.iter().any(|one| is_in_way(&one.disk));
+        let ending = following.ending.iter().any(|disk| is_in_way(disk));
         if ending || new.has_in_way(in_way) || self.disks().iter().any(|disk| is_in_way(disk)) {
             followed.goes_on(new.named(), IN_WAY);
         } else if Instant::now() >= until {
-            following.set_busy();
+            following.is_busy = true;
             followed.goes_on(new.named(), "it is not opened yet");
-        } else if !following.has_failed(new.named()) {
-            match self.add_disk(new) {
-                Ok(()) => followed.changed(new.all().map(come).collect()),
-                Err(why) => {
-                    following.leave_alone(new.named());
-                    followed.failed.push(ReloadNote::new(
-                        new.config().what(),
-                        &new.config().name,
-                        why,
-                    ));
-                }
-            }
+        } else if !following.has_failed(&come(new.named())) {
+            let done = self.add_disk(new);
+            following.note(new.named(), new.all().map(come).collect(), done, followed);
         }
     }
 
     /// Starts the owner of a disk, and has clients enter what the file has on it.
-    pub(super) fn add_disk(&self, new: &NewDisk) -> Result<(), String> {
+    fn add_disk(&self, new: &NewDisk) -> Result<(), CatalogueError> {
         let of = new.of();
-        let names = of.config.exports.iter().map(|export| &*export.name);
-        let turns = names.map(|name| self.turn_within(name, Duration::ZERO));
-        let _turns = turns.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-        let mut acquired = acquire_for_disk(of.config, of.index).map_err(Obstacles::into_text)?;
+        let names = || of.config.exports.iter().map(|export| &*export.name);
+        let turns = names().map(|name| self.turn_within(name, Duration::ZERO));
+        let _turns = turns.collect::<Result<Vec<_>, _>>()?;
+        let acquired = acquire_for_disk(of.config, of.index);
+        let mut acquired =
+            acquired.map_err(|refused| CatalogueError::Value(refused.into_text()))?;
+        check_sizes(of, &acquired)?;
         self.take_rooms(&mut acquired)?;
         let groups = of.config.exports.iter().map(|export| &of.config.groups[export.group].path);
-        let mut state = self.state();
-        for path in groups.clone() {
-            state.groups.enter(path, of.number, &GroupKeys::default());
+        {
+            let mut state = self.state();
+            names().try_for_each(|name| state.check_name_is_free(name))?;
+            for path in groups.clone() {
+                state.groups.enter(path, of.number, &GroupKeys::default());
+            }
+            let started = self.owners.start(of, acquired, &state.groups).map_err(|error| {
+                groups.for_each(|path| state.groups.leave(path, of.number));
+                CatalogueError::Value(format!("{error:#}"))
+            })?;
+            state.add_disk(of, &started.handle, &started.volumes);
+            started.entries(of.config, &state.groups).into_values().for_each(|entry| {
+                self.exports.insert(entry);
+            });
         }
-        let started = self.owners.start(of, acquired, &state.groups).map_err(|error| {
-            groups.for_each(|path| state.groups.leave(path, of.number));
-            format!("{error:#}")
-        })?;
-        state.add_disk(of, &started.handle, &started.volumes);
-        started.entries(of.config, &state.groups).into_values().for_each(|entry| {
-            self.exports.insert(entry);
-        });
+        names().for_each(|name| self.serve_exports_of(name));
         Ok(())
     }
 
     /// Takes the places of descriptors that clients could have had.
-    fn take_rooms(&self, acquired: &mut Acquired) -> Result<(), String> {
+    fn take_rooms(&self, acquired: &mut Acquired) -> Result<(), CatalogueError> {
         let count = acquired.backends.len() + RESERVED_FOR_DISK as usize;
         let rooms = (0..count).map(|_| self.rooms.volume()).collect::<Result<_, _>>();
-        acquired.rooms = rooms.map_err(|full| full.to_string())?;
+        acquired.rooms = rooms.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
         Ok(())
     }
 }
 
-impl EndingDisk {
-    /// Waits until the owner has ended, no longer than that. Returns whether it has.
-    pub(super) fn has_ended_by(&self, until: Instant) -> bool {
-        self.ending.is_over_by(until)
+/// Refuses images that have fewer bytes than when the file was read.
+fn check_sizes(of: OfConfig<'_>, acquired: &Acquired) -> Result<(), CatalogueError> {
+    for export in of.config.exports.iter().filter(|export| export.disk == of.index) {
+        let (has, end) = (acquired.backends[export.volume].capabilities().size, export.bytes().end);
+        if has < end {
+            let why = format!("{:?} ends at byte {end}, and its image has {has}", export.name);
+            return Err(CatalogueError::Value(why));
+        }
     }
+    Ok(())
 }
 
 impl Turnover {

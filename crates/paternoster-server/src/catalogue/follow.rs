@@ -2,7 +2,7 @@
 //! file that was read last with what is served then, and does what can be done at once.
 //!
 //! ```text
-//!   reload ──▶ pass, pass, …, for a second at most ──▶ answer
+//!   reload ──▶ pass, pass, …, for half a second at most ──▶ answer
 //!                 └─▶ the rest on a thread, a pass whenever clients have left
 //!
 //!   goes    nobody enters ─▶ clients have 30 s to leave ─▶ it is served no more
@@ -16,12 +16,11 @@ use std::time::{Duration, Instant};
 
 use paternoster::Nanos;
 
-use super::disk_turnover::EndingDisk;
 use super::exports::{Export, Part};
 use super::leaving::Leaving;
 use super::turnover::{Declared, Named, Staying, Taken, Takes, come, gone, named};
-use super::{Asked, Catalogue, ServedVolume, Stage};
-use crate::config::{Config, EXPORT, VOLUME, Wanted};
+use super::{Asked, Catalogue, Disk, ServedVolume, Stage};
+use crate::config::{Config, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, Change, ReloadNote};
 use crate::sockets::Patience;
 
@@ -29,7 +28,7 @@ use crate::sockets::Patience;
 const DRAIN: Nanos = Nanos::from_millis(30_000);
 
 /// How long a reload goes on before it answers.
-const ANSWERED: Duration = Duration::from_secs(1);
+const ANSWERED: Duration = Duration::from_millis(500);
 
 /// How soon to look again whether clients have left.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,18 +38,21 @@ pub(super) const IN_WAY: &str = "it comes when what is in its way has gone";
 
 /// How far the file is followed.
 #[derive(Debug, Default)]
-pub(super) struct Following {
+pub(crate) struct UnderWay {
     /// As it was read last.
     file: Option<Arc<Config>>,
     going: Vec<Going>,
-    pub(super) ending: Vec<EndingDisk>,
-    /// What of this file has failed, by kind and name: only a reload tries it again.
-    failed: BTreeSet<(String, String)>,
+    /// Disks whose owners end.
+    pub(super) ending: Vec<Arc<Disk>>,
+    /// Changes that have failed: only a reload tries them again.
+    failed: BTreeSet<String>,
     /// Volumes that nobody enters any more, and that go behind their exports.
     held: BTreeSet<String>,
     /// Whether the last pass has left something that waits for no client.
-    is_busy: bool,
+    pub(super) is_busy: bool,
     has_thread: bool,
+    /// Whether something of this file has gone: the kernel may hold its image a moment longer.
+    has_ended_some: bool,
 }
 
 /// One whose clients are leaving. Its name is not free meanwhile.
@@ -71,17 +73,17 @@ pub(crate) struct Followed {
 
 impl Catalogue {
     /// Has what is served be as the file says. What goes on when this returns is logged.
-    pub(crate) fn follow(self: &Arc<Self>, file: Config) -> Followed {
+    pub(crate) fn follow(self: &Arc<Self>, file: Config, following: &mut UnderWay) -> Followed {
         let until = Instant::now() + ANSWERED;
-        let mut following = self.following();
         (following.file, following.failed) = (Some(Arc::new(file)), BTreeSet::new());
+        following.has_ended_some = false;
         let mut followed = Followed::default();
         loop {
-            self.pass(&mut following, until, &mut followed);
+            self.pass(following, until, &mut followed);
             if !following.goes_on() || Instant::now() >= until {
                 break;
             }
-            following.wait_for_departure(until);
+            self.wait_for_departure(following, until);
         }
         if following.goes_on() && !following.has_thread {
             let catalogue = Arc::clone(self);
@@ -102,7 +104,7 @@ impl Catalogue {
         loop {
             thread::sleep(LOOK);
             let mut following = self.following();
-            if !following.is_busy && !following.has_departed() {
+            if !following.is_busy && !self.has_departed(&mut following) {
                 continue;
             }
             let mut followed = Followed::default();
@@ -117,23 +119,30 @@ impl Catalogue {
         }
     }
 
-    fn following(&self) -> MutexGuard<'_, Following> {
+    /// How far the file is followed. Who has this changes groups, and reads files, alone.
+    pub(crate) fn following(&self) -> MutexGuard<'_, UnderWay> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what can be done now; opens nothing more behind that moment.
-    fn pass(&self, following: &mut Following, until: Instant, followed: &mut Followed) {
+    fn pass(&self, following: &mut UnderWay, until: Instant, followed: &mut Followed) {
         followed.under_way.clear();
         following.is_busy = false;
         let Some(file) = following.file.clone() else { return };
+        if self.owners.are_ending() {
+            // With the server: nothing is to be opened any more.
+            *following = UnderWay::default();
+            return;
+        }
         let has_left = |one: &mut Going| one.has_left_by(Instant::now());
         for one in following.going.extract_if(.., has_left).collect::<Vec<_>>() {
-            let (kind, name) = named(&one.one.of);
-            let (kind, name) = (kind, name.to_owned());
+            let of = one.one.of.clone();
             let done = self.end(one);
-            following.note((kind, &name), gone((kind, &name)), done, followed);
+            following.has_ended_some = true;
+            following.note(named(&of), vec![gone(named(&of))], done, followed);
         }
         let turnover = self.turnover(&file);
+        self.state().leaving = turnover.disks_going.iter().map(|disk| disk.number).collect();
         for one in &turnover.staying {
             self.renew(following, one, followed);
         }
@@ -166,9 +175,10 @@ impl Catalogue {
             } else if Instant::now() >= until {
                 following.is_busy = true;
                 followed.goes_on(named(&one.of), "it is not opened yet");
-            } else if !following.has_failed(named(&one.of)) {
-                let done = self.add(&one);
-                following.note(named(&one.of), come(named(&one.of)), done, followed);
+            } else if !following.has_failed(&come(named(&one.of))) {
+                let patience = following.patience();
+                let done = self.add(&one, patience);
+                following.note(named(&one.of), vec![come(named(&one.of))], done, followed);
             }
         }
     }
@@ -176,12 +186,12 @@ impl Catalogue {
     /// Has the clients of one leave, if nothing holds it.
     fn begin(
         &self,
-        following: &mut Following,
+        following: &mut UnderWay,
         one: Declared,
         stays: &mut Vec<Declared>,
         followed: &mut Followed,
     ) {
-        if following.has_failed(named(&one.of)) {
+        if following.has_failed(&gone(named(&one.of))) {
             return stays.push(one);
         }
         let on_it = |going: &Going| going.one.of.keys.volume.as_ref() == Some(&one.of.name);
@@ -194,8 +204,8 @@ impl Catalogue {
         match self.begin_to_leave(&one) {
             Ok(leaving) => following.going.push(Going { one, leaving }),
             Err(error) => {
-                let line = gone(named(&one.of));
-                following.note(named(&one.of), line, Err(error), followed);
+                let lines = vec![gone(named(&one.of))];
+                following.note(named(&one.of), lines, Err(error), followed);
                 stays.push(one);
             }
         }
@@ -234,16 +244,16 @@ impl Catalogue {
         synced.map_err(|errno| CatalogueError::NotDurable { name, why: errno.to_string() })
     }
 
-    fn add(&self, new: &Declared) -> Result<(), CatalogueError> {
+    fn add(&self, new: &Declared, patience: Patience) -> Result<(), CatalogueError> {
         let Declared { of, size, takes, writes } = new;
         let _turn = self.turn_within(&of.name, Duration::ZERO)?;
         match takes {
             Takes::Image(path) => {
                 let pool = self.pool_of(of)?;
                 let reserved = self.reserve(&pool, of, Some(*writes), (path, *size))?;
-                // The kernel may hold an image a moment longer than who had it before.
-                let served = self.serve(&pool, of, *size, Patience::AWhile)?;
+                let served = self.serve(&pool, of, *size, patience)?;
                 reserved.keep(served);
+                self.serve_exports_of(&of.name);
                 Ok(())
             }
             Takes::Bytes(bytes) => {
@@ -251,15 +261,16 @@ impl Catalogue {
                 let turn = |volume| self.turn_within(volume, Duration::ZERO);
                 let _volume = of.keys.volume.as_deref().map(turn).transpose()?;
                 let part = self.part_of_file(of)?;
+                if bytes.end > part.volume.size || *writes && !part.volume.writes {
+                    let why = "what it is on is smaller, or open for reading alone";
+                    return Err(CatalogueError::Value(why.to_owned()));
+                }
                 let part = Part { bytes: bytes.clone(), ..part };
                 let (name, served) = (of.name.clone(), Stage::Ready(part.disk.number));
                 let (asked, bytes) = (Asked::of_file(of.clone()), bytes.clone());
                 {
                     let mut state = self.state();
-                    if state.volumes.contains_key(&name) || state.exports.contains_key(&name) {
-                        let how = "and a request has made it since".to_owned();
-                        return Err(CatalogueError::Exists { what: EXPORT, name, how });
-                    }
+                    state.check_name_is_free(&name)?;
                     state.exports.insert(name, Export { asked, bytes, stage: served });
                 }
                 self.serve_export(of, part)
@@ -286,13 +297,11 @@ impl Catalogue {
     }
 
     /// Has new sessions see what is new.
-    fn renew(&self, following: &mut Following, one: &Staying, followed: &mut Followed) {
-        if following.has_failed(named(&one.of)) {
-            return;
-        }
-        match self.show_new(one) {
-            Ok(()) => followed.changed(one.changes()),
-            Err(error) => following.fail(named(&one.of), &error, followed),
+    fn renew(&self, following: &mut UnderWay, one: &Staying, followed: &mut Followed) {
+        let changes = one.changes();
+        if !changes.iter().any(|change| following.has_failed(change)) {
+            let done = self.show_new(one);
+            following.note(named(&one.of), changes, done, followed);
         }
     }
 
@@ -325,7 +334,7 @@ impl Catalogue {
     }
 }
 
-impl Following {
+impl UnderWay {
     /// Returns whether there is something to wait for.
     fn goes_on(&self) -> bool {
         self.is_busy || !self.going.is_empty() || !self.ending.is_empty()
@@ -335,53 +344,53 @@ impl Following {
         self.going.iter().any(|going| going.one.of.name == name)
     }
 
-    /// Waits until clients of one have left, no longer than that.
-    fn wait_for_departure(&mut self, until: Instant) {
-        while Instant::now() < until && !self.is_busy && !self.has_departed() {
-            thread::sleep(Duration::from_millis(1));
-        }
+    /// How long an image that is locked is tried again.
+    fn patience(&self) -> Patience {
+        if self.has_ended_some { Patience::AWhile } else { Patience::None }
     }
 
-    fn has_departed(&mut self) -> bool {
-        let now = Instant::now();
-        self.going.iter_mut().any(|one| one.has_left_by(now))
-            || self.ending.iter().any(|one| one.has_ended_by(now))
+    pub(super) fn has_failed(&self, change: &Change) -> bool {
+        self.failed.contains(&change.to_string())
     }
 
-    pub(super) fn has_failed(&self, (kind, name): Named<'_>) -> bool {
-        self.failed.contains(&(kind.to_owned(), name.to_owned()))
-    }
-
-    /// Notes what has come of a step.
-    fn note(
+    /// Notes what has come of changes, which are one step.
+    pub(super) fn note(
         &mut self,
         what: Named<'_>,
-        change: Change,
+        changes: Vec<Change>,
         done: Result<(), CatalogueError>,
         followed: &mut Followed,
     ) {
         match done {
-            Ok(()) => followed.changed(vec![change]),
-            Err(error) => self.fail(what, &error, followed),
+            Ok(()) => followed.changed(changes),
+            Err(CatalogueError::Busy(_)) => {
+                self.is_busy = true;
+                followed.goes_on(what, "another request changes it");
+            }
+            Err(error) if error.is_about_room() && !self.going.is_empty() => {
+                followed.goes_on(what, "it comes when others have made room");
+            }
+            Err(error) => {
+                self.failed.extend(changes.iter().map(ToString::to_string));
+                followed.failed.push(ReloadNote::new(what.0, what.1, error.to_string()));
+            }
+        }
+    }
+}
+
+impl Catalogue {
+    /// Waits until clients of one have left, no longer than that.
+    fn wait_for_departure(&self, following: &mut UnderWay, until: Instant) {
+        while Instant::now() < until && !following.is_busy && !self.has_departed(following) {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn fail(&mut self, what: Named<'_>, error: &CatalogueError, followed: &mut Followed) {
-        if matches!(error, CatalogueError::Busy(_)) {
-            self.is_busy = true;
-            return followed.goes_on(what, "another request changes it");
-        }
-        self.leave_alone(what);
-        followed.failed.push(ReloadNote::new(what.0, what.1, error.to_string()));
-    }
-
-    /// Has a thing that has failed be tried again by a reload alone.
-    pub(super) fn leave_alone(&mut self, (kind, name): Named<'_>) {
-        self.failed.insert((kind.to_owned(), name.to_owned()));
-    }
-
-    pub(super) fn set_busy(&mut self) {
-        self.is_busy = true;
+    fn has_departed(&self, following: &mut UnderWay) -> bool {
+        let now = Instant::now();
+        following.going.iter_mut().any(|one| one.has_left_by(now))
+            || following.ending.iter().any(|disk| self.owners.has_ended(disk.number))
+            || self.owners.are_ending()
     }
 }
 

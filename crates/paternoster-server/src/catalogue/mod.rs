@@ -37,15 +37,14 @@ use paternoster_disk::VolumeId;
 
 pub(crate) use self::disk::{Disk, ServedVolume, check_have_limits};
 use self::exports::Export;
-pub(crate) use self::follow::Followed;
-use self::follow::Following;
+pub(crate) use self::follow::{Followed, UnderWay};
 pub(crate) use self::groups::Groups;
 use self::record::MadeRecord;
 pub(crate) use self::record::Records;
 pub(crate) use self::store::Store;
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{Config, VOLUME, Wanted};
+use crate::config::{Config, EXPORT, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::messages::OwnerHandle;
@@ -68,7 +67,7 @@ pub(crate) struct Catalogue {
     state: Mutex<State>,
     /// Told when a name is free to be changed again.
     freed: Condvar,
-    following: Mutex<Following>,
+    following: Mutex<UnderWay>,
 }
 
 #[derive(Debug)]
@@ -76,6 +75,8 @@ struct State {
     disks: Vec<Arc<Disk>>,
     /// How many disks there have been.
     disks_so_far: usize,
+    /// The numbers of disks that go: requests make nothing on them any more.
+    leaving: BTreeSet<usize>,
     /// The numbers that disks will have which the file has and which are not served yet.
     numbers: BTreeMap<String, usize>,
     groups: Groups,
@@ -230,8 +231,8 @@ impl State {
     fn of(groups: Groups) -> Self {
         let (disks, volumes, exports) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (disks_so_far, numbers) = (0, BTreeMap::new());
-        let changing = BTreeSet::new();
-        Self { disks, disks_so_far, numbers, groups, volumes, exports, changing }
+        let (changing, leaving) = (BTreeSet::new(), BTreeSet::new());
+        Self { disks, disks_so_far, leaving, numbers, groups, volumes, exports, changing }
     }
 
     /// All volumes and exports as they were asked for.
@@ -246,6 +247,17 @@ impl State {
             return Ok(&mut self.made(name)?.asked);
         }
         Ok(&mut self.made_export(name)?.asked)
+    }
+
+    /// Refuses a name that the file has and that a request has taken.
+    fn check_name_is_free(&self, name: &str) -> Result<(), CatalogueError> {
+        let what = match () {
+            () if self.volumes.contains_key(name) => VOLUME,
+            () if self.exports.contains_key(name) => EXPORT,
+            () => return Ok(()),
+        };
+        let (name, how) = (name.to_owned(), "and a request has made it since".to_owned());
+        Err(CatalogueError::Exists { what, name, how })
     }
 
     /// A volume of a pool.

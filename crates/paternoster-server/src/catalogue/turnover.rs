@@ -34,6 +34,7 @@ pub(crate) struct Turnover {
     pub(super) disks_coming: Vec<NewDisk>,
     /// What would be on something, or beside something, that is otherwise until a restart.
     blocked: Vec<Declared>,
+    disks_blocked: Vec<NewDisk>,
     /// The names of volumes and exports that are otherwise until a restart.
     stale: BTreeSet<String>,
 }
@@ -96,17 +97,20 @@ impl Turnover {
 
     /// What comes with a restart alone.
     pub(crate) fn blocked(&self) -> impl Iterator<Item = Change> {
-        self.blocked.iter().map(|one| come(named(&one.of)))
+        let disks = self.disks_blocked.iter().flat_map(NewDisk::all);
+        disks.chain(self.blocked.iter().map(|one| named(&one.of))).map(come)
     }
 
-    /// Returns whether what is served under that name is otherwise until a restart.
-    pub(crate) fn is_stale(&self, name: &str) -> bool {
-        self.stale.contains(name)
+    /// The names of what is otherwise until a restart.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = &String> {
+        self.stale.iter()
     }
 
-    /// Returns whether there is any such.
-    pub(crate) fn has_stale(&self) -> bool {
-        !self.stale.is_empty()
+    /// The names of what is served, enterable, and not what the file means by them: that is
+    /// otherwise until a restart, or could not go.
+    pub(crate) fn not_of_file(&self) -> BTreeSet<&str> {
+        let going = self.going.iter().map(|one| &*one.of.name);
+        going.chain(self.stale.iter().map(String::as_str)).collect()
     }
 
     /// The names of those that go.
@@ -167,8 +171,10 @@ impl Catalogue {
             list.push(one);
         }
         found.coming.sort_by_key(|one| one.of.kind() != VOLUME);
-        found.disks_coming = state.new_disks(file);
         found.disks_going = state.old_disks(file, &found.names_going());
+        let new = state.new_disks(file);
+        let is_blocked = |new: &NewDisk| state.blocks(new, &found.disks_going, &beside, file);
+        (found.disks_blocked, found.disks_coming) = new.into_iter().partition(is_blocked);
         found
     }
 

@@ -88,6 +88,19 @@ pub enum CatalogueError {
     Unanswered(String),
 }
 
+impl CatalogueError {
+    /// Whether it may go by when others leave.
+    pub(crate) fn is_about_room(&self) -> bool {
+        matches!(
+            self,
+            Self::TooMany { .. }
+                | Self::OverCapacity { .. }
+                | Self::OverQuota { .. }
+                | Self::NoDescriptor(_)
+        )
+    }
+}
+
 impl Status for CatalogueError {
     fn status(&self) -> StatusCode {
         match self {

@@ -7,6 +7,7 @@ const THREADS: usize = 1;
 mod beside;
 mod bounds;
 mod byte_ranges;
+mod drawn_files;
 mod durable;
 mod exports;
 mod groups;

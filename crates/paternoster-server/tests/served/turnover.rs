@@ -43,7 +43,7 @@ size = "4K"
 read_only = true
 "#;
 
-fn serve() -> Rig {
+pub(crate) fn serve() -> Rig {
     Rig::prepared(FILE, |dir| {
         for name in ["a.img", "b.img", "c.img"] {
             File::create(dir.join(name)).expect("an image").set_len(1 << 20).expect("room");
@@ -59,7 +59,7 @@ fn with(replaced: &[(&str, &str)]) -> String {
     })
 }
 
-fn reload(rig: &Rig, mode: ReloadMode, toml: &str) -> Result<ReloadAnswer, ReloadError> {
+pub(crate) fn reload(rig: &Rig, mode: ReloadMode, toml: &str) -> Result<ReloadAnswer, ReloadError> {
     let file = rig.dir.path().join("c.toml");
     fs::write(&file, whole(rig.dir.path(), toml)).expect("a file");
     rig.control().with_file(&file).reload(mode)
@@ -82,7 +82,7 @@ fn groups(rig: &Rig) -> Vec<(String, u32)> {
     groups
 }
 
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
@@ -399,7 +399,7 @@ fn request_that_takes_a_name_first_keeps_it() {
 }
 
 /// The names of the disks and pools.
-fn disks(rig: &Rig) -> Vec<String> {
+pub(crate) fn disks(rig: &Rig) -> Vec<String> {
     rig.stat().disks.into_iter().map(|disk| disk.name).collect()
 }
 
@@ -512,5 +512,41 @@ fn disk_that_takes_the_image_of_another_comes_when_that_has_ended() {
     drop(locked);
     assert_eq!(apply(&rig, &both), ["disks none -> \"g\"", "exports none -> \"g\""]);
     assert_eq!(rig.client("g").export().size, 1 << 20);
+    rig.end();
+}
+
+#[test]
+fn disk_that_comes_late_takes_no_name_of_a_request() {
+    let rig = serve();
+    let other = |name: &str| {
+        format!("{FILE}[disks.{name}]\npath = \"DIR/c.img\"\n[exports.{name}]\ndisk = \"{name}\"\n")
+    };
+    apply(&rig, &other("e"));
+    let of_e = rig.client("e");
+    reload(&rig, ReloadMode::Apply, &other("f")).expect("a good file");
+    let body = json!({"pool": "p", "size": "2M"});
+    rig.control().put_volume("f", &body, false).expect("nobody has it yet");
+    drop(of_e);
+    eventually("the other has gone", || disks(&rig) == ["p", "d"]);
+    assert_eq!(rig.client("f").export().size, 2 << 20);
+    rig.control().remove_volume("f", &RemovalQuestion::default()).expect("by request");
+    let lines = apply(&rig, &other("f"));
+    // The end of the other may be told here.
+    let lines: Vec<_> = lines.iter().filter(|line| !line.contains("\"e\"")).collect();
+    assert_eq!(lines, ["disks none -> \"f\"", "exports none -> \"f\""]);
+    rig.end();
+}
+
+#[test]
+fn volume_takes_the_room_of_another_in_a_full_pool() {
+    let full = FILE.replacen("path = \"DIR\"", "path = \"DIR\"\nvolumes = 2", 1);
+    let rig = Rig::prepared(&full, |dir| {
+        for name in ["a.img", "b.img", "c.img"] {
+            File::create(dir.join(name)).expect("an image").set_len(1 << 20).expect("room");
+        }
+    });
+    let lines = ["volumes \"b\" -> none", "volumes none -> \"c\""];
+    assert_eq!(apply(&rig, &full.replace("[volumes.b]", "[volumes.c]")), lines);
+    assert_eq!(rig.client("c").export().size, 1 << 20);
     rig.end();
 }
