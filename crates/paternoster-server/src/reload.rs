@@ -13,14 +13,13 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use indexmap::IndexSet;
 use paternoster::{DeviceWeights, Weight, Weights};
 
 use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover, UnderWay};
 use crate::config::{Config, ROOT, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
-use crate::export_table::{Offer, offer_of};
+use crate::export_table::{Offer, ServedExports, offer_of};
 use crate::messages::{FileDisk, GroupOnDisk};
 
 /// A file that was found right, beside what is served.
@@ -28,14 +27,20 @@ pub(crate) struct Reload {
     file: Config,
     needs_restart: Vec<Change>,
     turnover: Turnover,
-    /// Sockets that are to offer something else, by their numbers.
-    offers: Vec<(usize, Offer)>,
-    /// The same, to be shown.
-    offered: Vec<Change>,
+    offers: Vec<NewOffer>,
     /// The served disks that are in the file, and what it says of each.
     disks: Vec<(Arc<Disk>, FileDisk)>,
     /// When owners have had their time.
     deadline: Instant,
+}
+
+/// What a socket is to offer that it does not.
+struct NewOffer {
+    /// Its number.
+    socket: usize,
+    offer: Offer,
+    /// The same, to be shown.
+    change: Change,
 }
 
 impl Reload {
@@ -63,11 +68,14 @@ impl Reload {
         let staying = catalogue.staying(&file, &turnover);
         let mut needs_restart = needs_restart(served, &staying, &file);
         needs_restart.extend(turnover.blocked());
-        let (offers, offered) = new_offers(&file, served, catalogue);
-        let (offers, offered) =
-            keep_apart(offers, offered, catalogue, &turnover, &mut needs_restart);
+        // What would show an export otherwise than the file means it waits as that export does.
+        let exports = &catalogue.exports;
+        let offers = NewOffer::all(&file, served, exports).into_iter();
+        let (later, offers): (Vec<_>, Vec<_>) =
+            offers.partition(|offer| offer.adds_any(turnover.stale(), exports));
+        needs_restart.extend(later.into_iter().map(|offer| offer.change));
         let deadline = Instant::now() + PATIENCE;
-        Ok(Self { file, needs_restart, turnover, offers, offered, disks, deadline })
+        Ok(Self { file, needs_restart, turnover, offers, disks, deadline })
     }
 
     /// Asks each owner in what its disk is not as the file says.
@@ -91,27 +99,20 @@ impl Reload {
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
-        for (socket, offer) in &self.offers {
-            // What is offered no more is not entered while clients leave it. What is offered anew
-            // is entered when what had its name has gone.
-            if let Some(new) = offer {
-                let now = catalogue.exports.offer(*socket);
-                let narrowed = now.map_or_else(|| new.clone(), |now| &now & new);
-                catalogue.exports.set_offer(*socket, Some(narrowed));
-            }
-        }
+        self.offers.iter().for_each(|offer| offer.narrow(&catalogue.exports));
         let order = self.turnover.changes().into_iter().map(|change| change.to_string());
         let order: BTreeMap<_, _> = order.zip(0..).collect();
         let Followed { changed: mut followed, under_way, mut failed } =
             catalogue.follow(self.file.clone(), following);
         followed.sort_by_key(|change| order.get(&change.to_string()).copied().unwrap_or(i32::MAX));
         let left = catalogue.turnover(&self.file);
-        for ((socket, offer), change) in self.offers.into_iter().zip(self.offered) {
-            if offers_another(catalogue, socket, offer.as_ref(), &left) {
+        for one in self.offers {
+            if one.adds_any(left.not_of_file(), &catalogue.exports) {
                 let why = "it would offer what could not be removed".to_owned();
-                failed.push(ReloadNote { place: change.place, why });
+                failed.push(ReloadNote { place: one.change.place, why });
                 continue;
             }
+            let NewOffer { socket, offer, change } = one;
             catalogue.exports.set_offer(socket, offer);
             tracing::info!("the file changes {change}");
             changed.push(change);
@@ -133,7 +134,8 @@ impl Reload {
 
     /// What changes of sockets, volumes and exports.
     fn of_catalogue(&self) -> Vec<Change> {
-        self.offered.iter().cloned().chain(self.turnover.changes()).collect()
+        let offers = self.offers.iter().map(|offer| offer.change.clone());
+        offers.chain(self.turnover.changes()).collect()
     }
 
     /// What it would do; and what the file says that stays as it is.
@@ -161,58 +163,39 @@ impl Reload {
     }
 }
 
-/// What sockets are to offer that they do not; and the same, to be shown.
-fn new_offers(
-    file: &Config,
-    served: &Config,
-    catalogue: &Catalogue,
-) -> (Vec<(usize, Offer)>, Vec<Change>) {
-    let names = |offer: &Offer| {
-        offer.as_ref().map_or("all".into(), |names| names.iter().cloned().collect())
-    };
-    let sockets = sockets_in(served, file).into_iter();
-    let offers = sockets.filter_map(|(number, new)| {
-        let (from, to) = (catalogue.exports.offer(number), offer_of(file, new));
-        let (place, what) = (place_of(new), "exports".to_owned());
-        let change = Change { place, what, from: names(&from), to: names(&to) };
-        (from != to).then_some(((number, to), change))
-    });
-    offers.unzip()
-}
+impl NewOffer {
+    /// What sockets are to offer that they do not.
+    fn all(file: &Config, served: &Config, exports: &ServedExports) -> Vec<Self> {
+        let names = |offer: &Offer| {
+            offer.as_ref().map_or("all".into(), |names| names.iter().cloned().collect())
+        };
+        let sockets = sockets_in(served, file).into_iter();
+        let offers = sockets.filter_map(|(socket, new)| {
+            let (from, offer) = (exports.offer(socket), offer_of(file, new));
+            let (place, what) = (place_of(new), "exports".to_owned());
+            let change = Change { place, what, from: names(&from), to: names(&offer) };
+            (from != offer).then_some(Self { socket, offer, change })
+        });
+        offers.collect()
+    }
 
-/// Returns whether an offer has something anew that is not what the file means by its name.
-fn offers_another(
-    catalogue: &Catalogue,
-    socket: usize,
-    offer: Option<&IndexSet<String>>,
-    turnover: &Turnover,
-) -> bool {
-    let is_new = |name: &&&str| {
-        let is_offered = offer.is_none_or(|names| names.contains(**name));
-        is_offered && !catalogue.exports.offers(socket, name)
-    };
-    turnover.not_of_file().iter().any(|name| is_new(&name))
-}
+    /// Withdraws what the socket is not to offer any more. What it is to offer beyond that waits
+    /// until what goes has drained: an export may take the name of another.
+    fn narrow(&self, exports: &ServedExports) {
+        let Some(new) = &self.offer else { return };
+        let narrowed = exports.offer(self.socket).map_or_else(|| new.clone(), |now| &now & new);
+        exports.set_offer(self.socket, Some(narrowed));
+    }
 
-/// Of these offers, those that offer nothing anew that is otherwise than the file says until a
-/// restart: the others wait for that too.
-fn keep_apart(
-    offers: Vec<(usize, Offer)>,
-    offered: Vec<Change>,
-    catalogue: &Catalogue,
-    turnover: &Turnover,
-    needs_restart: &mut Vec<Change>,
-) -> (Vec<(usize, Offer)>, Vec<Change>) {
-    let is_new = |socket, name: &str| !catalogue.exports.offers(socket, name);
-    let is_apart = |(socket, offer): &(usize, Offer)| {
-        let mut stale = turnover.stale();
-        let offered = |name: &&String| offer.as_ref().is_none_or(|names| names.contains(*name));
-        !stale.any(|name| offered(&name) && is_new(*socket, name))
-    };
-    let (now, later): (Vec<_>, Vec<_>) =
-        offers.into_iter().zip(offered).partition(|(offer, _)| is_apart(offer));
-    needs_restart.extend(later.into_iter().map(|(_, change)| change));
-    now.into_iter().unzip()
+    /// Returns whether it has one of these names, and the socket does not offer that yet.
+    fn adds_any<'n>(
+        &self,
+        mut names: impl Iterator<Item = &'n str>,
+        exports: &ServedExports,
+    ) -> bool {
+        let has = |name: &str| self.offer.as_ref().is_none_or(|offer| offer.contains(name));
+        names.any(|name| has(name) && !exports.offers(self.socket, name))
+    }
 }
 
 /// What the file says of a served disk and of its groups, as far as they are in it.

@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,7 @@ impl NewDisk {
         self.config().name == other.name || self.images().any(|path| Some(path) == taken)
     }
 
-    fn images(&self) -> impl Iterator<Item = &std::path::PathBuf> {
+    fn images(&self) -> impl Iterator<Item = &PathBuf> {
         let volumes = self.config().volumes.iter();
         volumes.filter_map(|volume| match &volume.backend {
             BackendConfig::File { path, .. } => Some(path),
@@ -71,7 +72,7 @@ impl NewDisk {
 
 impl Disk {
     /// The image of one that is no pool.
-    fn image(&self) -> Option<&std::path::PathBuf> {
+    fn image(&self) -> Option<&PathBuf> {
         match &self.config.backend {
             BackendConfig::File { path, .. } if !self.is_pool => Some(path),
             _ => None,
@@ -166,7 +167,7 @@ impl State {
 }
 
 impl Catalogue {
-    /// Has owners end on whose disks nothing is left, and takes those in that have ended.
+    /// Ends the owners of disks on which nothing is left, and reports those that have ended.
     pub(super) fn end_disks(
         &self,
         following: &mut UnderWay,

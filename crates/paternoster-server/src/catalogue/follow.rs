@@ -1,9 +1,10 @@
-//! Has what is served be as the file says, by the steps of requests, in passes: each compares the
-//! file that was read last with what is served then, and does what can be done at once.
+//! Makes what is served as the file says, by the steps of requests. A pass compares the file that
+//! was read last with what is served, and does what can be done at once; clients that have time to
+//! leave need a later pass.
 //!
 //! ```text
-//!   reload ──▶ pass, pass, …, for half a second at most ──▶ answer
-//!                 └─▶ the rest on a thread, a pass whenever clients have left
+//!   reload ──▶ passes, for half a second ──▶ answer
+//!                 └─▶ a thread makes further passes, one whenever clients have left
 //!
 //!   goes    nobody enters ─▶ clients have 30 s to leave ─▶ it is served no more
 //!   comes   it is opened and served; in a later pass, where something that goes is in its way
@@ -27,19 +28,19 @@ use crate::sockets::Patience;
 /// How long clients have to leave what is gone from the file.
 const DRAIN: Nanos = Nanos::from_millis(30_000);
 
-/// How long a reload goes on before it answers.
+/// How long a reload makes passes before it answers.
 const ANSWERED: Duration = Duration::from_millis(500);
 
 /// How soon to look again whether clients have left.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is told of what waits.
+/// Why something does not come yet.
 pub(super) const IN_WAY: &str = "it comes when what is in its way has gone";
 
-/// How far the file is followed.
+/// What the passes so far have left to do.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
-    /// As it was read last.
+    /// The file that was read last.
     file: Option<Arc<Config>>,
     going: Vec<Going>,
     /// Disks whose owners end.
@@ -72,7 +73,8 @@ pub(crate) struct Followed {
 }
 
 impl Catalogue {
-    /// Has what is served be as the file says. What goes on when this returns is logged.
+    /// Makes what is served as the file says. What is under way when this returns is logged when it
+    /// is done.
     pub(crate) fn follow(self: &Arc<Self>, file: Config, following: &mut UnderWay) -> Followed {
         let until = Instant::now() + ANSWERED;
         (following.file, following.failed) = (Some(Arc::new(file)), BTreeSet::new());
@@ -119,12 +121,12 @@ impl Catalogue {
         }
     }
 
-    /// How far the file is followed. Who has this changes groups, and reads files, alone.
+    /// Locks what the passes have left to do: nobody else reads the file or changes groups then.
     pub(crate) fn following(&self) -> MutexGuard<'_, UnderWay> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what can be done now; opens nothing more behind that moment.
+    /// Does what can be done at once. After `until` nothing more is opened.
     fn pass(&self, following: &mut UnderWay, until: Instant, followed: &mut Followed) {
         followed.under_way.clear();
         following.is_busy = false;
@@ -183,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// Has the clients of one leave, if nothing holds it.
+    /// Drains a volume or an export, unless the volume has exports that drain.
     fn begin(
         &self,
         following: &mut UnderWay,
@@ -228,7 +230,7 @@ impl Catalogue {
         Ok(leaving)
     }
 
-    /// Takes one out of the catalogue whose clients have left.
+    /// Takes a volume or an export out of the catalogue when its clients have left.
     fn end(&self, going: Going) -> Result<(), CatalogueError> {
         let Going { one: Declared { of, .. }, leaving } = going;
         // From here on others may have it.

@@ -32,10 +32,11 @@ pub(crate) struct Turnover {
     pub(super) staying: Vec<Staying>,
     pub(super) disks_going: Vec<Arc<Disk>>,
     pub(super) disks_coming: Vec<NewDisk>,
-    /// What would be on something, or beside something, that is otherwise until a restart.
+    /// New volumes and exports that wait for a restart, because what they are on, or what has their
+    /// bytes, does.
     blocked: Vec<Declared>,
     disks_blocked: Vec<NewDisk>,
-    /// The names of volumes and exports that are otherwise until a restart.
+    /// The names of volumes and exports that have keys which wait for a restart.
     stale: BTreeSet<String>,
 }
 
@@ -95,22 +96,21 @@ impl Turnover {
         gone.chain(new).chain(self.staying.iter().flat_map(Staying::changes)).collect()
     }
 
-    /// What comes with a restart alone.
+    /// What is new and waits for a restart.
     pub(crate) fn blocked(&self) -> impl Iterator<Item = Change> {
         let disks = self.disks_blocked.iter().flat_map(NewDisk::all);
         disks.chain(self.blocked.iter().map(|one| named(&one.of))).map(come)
     }
 
-    /// The names of what is otherwise until a restart.
-    pub(crate) fn stale(&self) -> impl Iterator<Item = &String> {
-        self.stale.iter()
+    /// The names of volumes and exports that have keys which wait for a restart.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = &str> {
+        self.stale.iter().map(String::as_str)
     }
 
     /// The names of what is served, enterable, and not what the file means by them: that is
     /// otherwise until a restart, or could not go.
-    pub(crate) fn not_of_file(&self) -> BTreeSet<&str> {
-        let going = self.going.iter().map(|one| &*one.of.name);
-        going.chain(self.stale.iter().map(String::as_str)).collect()
+    pub(crate) fn not_of_file(&self) -> impl Iterator<Item = &str> {
+        self.going.iter().map(|one| &*one.of.name).chain(self.stale())
     }
 
     /// The names of those that go.
@@ -225,28 +225,22 @@ impl State {
 
     /// A volume or an export that the file declares and that is served, unless it is draining.
     pub(super) fn declared_as(&self, kind: &str, name: &str) -> Option<&Asked> {
-        let (asked, is_draining) = if kind == VOLUME {
-            let Volume { asked, stage, .. } = self.volumes.get(name)?;
-            (asked, stage.is_draining())
-        } else {
-            let Export { asked, stage, .. } = self.exports.get(name)?;
-            (asked, stage.is_draining())
-        };
-        (asked.is_of_file && !is_draining).then_some(asked)
+        if kind == VOLUME {
+            return self.volumes.get(name).filter(|of| of.is_declared()).map(|of| &of.asked);
+        }
+        self.exports.get(name).filter(|of| of.is_declared()).map(|of| &of.asked)
     }
 
     /// All of these, exports before volumes.
     fn declared(&self) -> impl Iterator<Item = Declared> {
-        let is_here = |of: &Wanted| self.declared_as(of.kind(), &of.name).is_some();
-        let exports = self.exports.values().filter(move |export| is_here(&export.asked.of));
+        let exports = self.exports.values().filter(|export| export.is_declared());
         let exports = exports.map(|export| Declared {
             of: export.asked.of.clone(),
             size: export.bytes.end - export.bytes.start,
             takes: Takes::Bytes(export.bytes.clone()),
             writes: !export.asked.of.keys.read_only,
         });
-        let is_here = |of: &Wanted| self.declared_as(of.kind(), &of.name).is_some();
-        let volumes = self.volumes.values().filter(move |volume| is_here(&volume.asked.of));
+        let volumes = self.volumes.values().filter(|volume| volume.is_declared());
         exports.chain(volumes.map(|volume| Declared {
             of: volume.asked.of.clone(),
             size: volume.size,
@@ -268,6 +262,20 @@ impl State {
             disk.and_then(|disk| Some((disk.whole?.size, disk.whole?.writes)))
         };
         found.is_none_or(|(size, writes)| bytes.end <= size && (writes || !one.writes))
+    }
+}
+
+impl Volume {
+    /// Whether it is the file's, and nobody has it leave.
+    fn is_declared(&self) -> bool {
+        self.asked.is_of_file && !self.stage.is_draining()
+    }
+}
+
+impl Export {
+    /// The same of an export.
+    fn is_declared(&self) -> bool {
+        self.asked.is_of_file && !self.stage.is_draining()
     }
 }
 

@@ -42,8 +42,8 @@ pub(crate) struct Thread {
     new: mpsc::Receiver<Disk>,
 }
 
-/// What has a connection thread serve clients of further disks. The thread ends with the last disk
-/// behind this.
+/// Gives a connection thread further disks, whose clients it serves then. The thread ends when this
+/// is gone and all of its disks have ended.
 #[derive(Debug)]
 pub(crate) struct ThreadHandle {
     door: Door<(usize, ToThread)>,
@@ -111,7 +111,7 @@ impl Thread {
             }
             inbox.take(|_, (disk, message)| {
                 if disk >= disks.len() {
-                    // It was sent before its owner could send anything.
+                    // A disk is sent to this thread before its owner runs.
                     disks.extend(new.try_iter());
                 }
                 disks[disk].take(clock, message);
