@@ -68,7 +68,7 @@ fn follow_drawn_files(seed: u32) {
             let volume = rig.control().volume(name).map(|of| (of.state, of.clients));
             let is_free = matches!(export.or(volume), Ok((VolumeStage::Ready, 0)));
             if is_free && draw() % 4 > 0 {
-                clients.push((rig.client(name), draw().to_le_bytes()[0]));
+                clients.push((rig.served_client(name), draw().to_le_bytes()[0]));
             }
         }
         for (client, mark) in &mut clients {

@@ -97,6 +97,14 @@ impl Rig {
         Client::enter(self.connect(), export, true)
     }
 
+    /// A client of this export that its disk has taken in, and not only been told that it may
+    /// enter: whoever removes the export finds it there.
+    pub(crate) fn served_client(&self, export: &str) -> Client {
+        let mut client = self.client(export);
+        client.read(0, 1);
+        client
+    }
+
     /// What asks the server and changes it.
     pub(crate) fn control(&self) -> ControlHandle {
         self.server.control()

@@ -147,7 +147,7 @@ fn what_nobody_uses_comes_and_goes_at_once() {
 #[test]
 fn clients_have_time_to_leave_and_what_takes_the_place_comes_behind_them() {
     let rig = serve();
-    let [mut of_b, mut of_y] = ["b", "y"].map(|name| rig.client(name));
+    let [mut of_b, mut of_y] = ["b", "y"].map(|name| rig.served_client(name));
     of_b.write(0, &[3; 512]);
     let file = with(&[
         ("[volumes.b]\npool = \"p\"", "[volumes.n]\npool = \"p\"\npath = \"b.img\""),
@@ -276,7 +276,7 @@ const COMES: &str = "volumes none -> \"c\"";
 #[test]
 fn file_that_is_read_last_is_followed_when_clients_have_left() {
     let rig = serve();
-    let mut of_b = rig.client("b");
+    let mut of_b = rig.served_client("b");
     let renamed =
         with(&[("[volumes.b]\npool = \"p\"", "[volumes.n]\npool = \"p\"\npath = \"b.img\"")]);
     let answer = reload(&rig, ReloadMode::Apply, &renamed).expect("a good file");
@@ -305,7 +305,7 @@ fn file_that_is_read_last_is_followed_when_clients_have_left() {
 #[test]
 fn volume_that_goes_behind_its_export_stays_where_the_file_has_it_again() {
     let rig = serve();
-    let mut of_part = rig.client("part");
+    let mut of_part = rig.served_client("part");
     let without = with(&[
         ("[volumes.a]\npool = \"p\"\n", ""),
         ("[exports.part]\nvolume = \"a\"\nsize = \"4K\"\nread_only = true\n", ""),
@@ -381,7 +381,7 @@ fn what_would_be_beside_or_on_something_that_waits_for_a_restart_waits_too() {
 #[test]
 fn request_that_takes_a_name_first_keeps_it() {
     let rig = serve();
-    let of_b = rig.client("b");
+    let of_b = rig.served_client("b");
     let renamed =
         with(&[("[volumes.b]\npool = \"p\"", "[volumes.n]\npool = \"p\"\npath = \"b.img\"")]);
     let answer = reload(&rig, ReloadMode::Apply, &renamed).expect("a good file");
@@ -446,7 +446,7 @@ group = "/gold"
     assert_eq!(disks(&rig), ["p", "q", "e"]);
     let gold = groups(&rig).into_iter().filter(|(path, _)| path == "/gold");
     assert_eq!(gold.map(|(_, weight)| weight).collect::<Vec<_>>(), [50, 300]);
-    let [mut of_v, mut of_w] = ["v", "w"].map(|name| rig.client(name));
+    let [mut of_v, mut of_w] = ["v", "w"].map(|name| rig.served_client(name));
     of_v.write(4096, &[9; 4096]);
     of_v.call(Command::Flush).expect("it is durable");
     of_w.write(0, &[8; 512]);
@@ -482,7 +482,7 @@ fn disk_that_takes_the_image_of_another_comes_when_that_has_ended() {
         )
     };
     assert_eq!(apply(&rig, &other("e", "c.img")), ["disks none -> \"e\"", "exports none -> \"e\""]);
-    let mut of_e = rig.client("e");
+    let mut of_e = rig.served_client("e");
     of_e.write(0, &[6; 512]);
     let answer = reload(&rig, ReloadMode::Apply, &other("f", "c.img")).expect("a good file");
     let under_way: Vec<_> = answer.under_way.iter().map(ToString::to_string).collect();
@@ -522,7 +522,7 @@ fn disk_that_comes_late_takes_no_name_of_a_request() {
         format!("{FILE}[disks.{name}]\npath = \"DIR/c.img\"\n[exports.{name}]\ndisk = \"{name}\"\n")
     };
     apply(&rig, &other("e"));
-    let of_e = rig.client("e");
+    let of_e = rig.served_client("e");
     reload(&rig, ReloadMode::Apply, &other("f")).expect("a good file");
     let body = json!({"pool": "p", "size": "2M"});
     rig.control().put_volume("f", &body, false).expect("nobody has it yet");

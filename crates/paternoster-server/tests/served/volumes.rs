@@ -150,7 +150,7 @@ fn clients_are_served_while_a_volume_drains_and_no_others_come() {
     let rig = pool();
     rig.make("vm7", &json!({"pool": "fast", "size": "8M"}));
     rig.make("vm8", &json!({"pool": "fast", "size": "8M"}));
-    let (mut client, mut other) = (rig.client("vm7"), rig.client("vm8"));
+    let (mut client, mut other) = (rig.served_client("vm7"), rig.served_client("vm8"));
     let control = rig.control();
     thread::scope(|scope| {
         let removal = scope.spawn(|| remove(&control, "vm7", "60s", Data::Delete));
@@ -183,7 +183,7 @@ fn clients_that_do_not_leave_in_time_are_closed() {
     for name in ["vm7", "vm8"] {
         rig.make(name, &json!({"pool": "fast", "size": "8M"}));
     }
-    let (mut client, mut other) = (rig.client("vm7"), rig.client("vm8"));
+    let (mut client, mut other) = (rig.served_client("vm7"), rig.served_client("vm8"));
     for index in 0..64_u64 {
         let data = Bytes::from(vec![7; 64 << 10]);
         client.ask(Command::Write { offset: index * (64 << 10), data, fua: index % 2 == 0 });
