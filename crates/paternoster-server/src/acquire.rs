@@ -8,24 +8,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
-use paternoster_disk::{
-    Backend, CpuLatency, FileBackend, FileOptions, IoEngine, MemoryBackend, ModelledBackend,
-    ServersTime,
-};
-use paternoster_model::{Model as _, describe_device};
+use paternoster_disk::{Backend, CpuLatency, IoEngine};
 
 use crate::admission::VolumeRoom;
 use crate::borders;
 use crate::catalogue::{Records, Store};
-use crate::config::{BackendConfig, Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
+use crate::common::Common;
+use crate::config::{Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
 use crate::ctl;
-use crate::far;
 use crate::rings;
 use crate::sockets::{BoundSocket, Patience, SocketFile, bind_unix_with};
 
@@ -47,6 +42,8 @@ pub(crate) struct ForServer {
 pub(crate) struct Acquired {
     /// What stands behind each of its volumes, in the order of the configuration.
     pub(crate) backends: Vec<Box<dyn Backend>>,
+    /// What they have in common.
+    pub(crate) common: Common,
     /// How long a processor may take to wake up, if the disk says so.
     pub(crate) latency: Option<CpuLatency>,
     /// The places of its descriptors, if it comes while others are served.
@@ -172,14 +169,26 @@ fn for_disk(
     refused: &mut Obstacles,
 ) -> Option<Acquired> {
     let of = &config.disks[disk];
-    let exports_of = |place| exports.get(&place).map_or(&[][..], Vec::as_slice);
-    let volumes = (0..of.volumes.len()).map(|volume| (disk, volume));
-    let open = |place| refused.note(open_backend(config, place, exports_of(place), patience));
+    let named = || format!("{} {:?}", of.what(), of.name);
+    let common = refused.note(Common::of(&of.backend).with_context(named))?;
     // All are tried, so that all that is refused is told.
-    let opened: Vec<_> = volumes.map(open).collect();
+    let volumes = of.volumes.iter().enumerate();
+    let opened: Vec<_> = volumes
+        .map(|(volume, VolumeConfig { name, backend })| {
+            let place = (disk, volume);
+            let exports = exports.get(&place).map_or(&[][..], Vec::as_slice);
+            let read_only = exports.iter().all(|export| export.keys.read_only);
+            let opened = common.open(backend, read_only, patience);
+            let opened = opened.with_context(|| format!("{} {name:?}", of.what_of_volume()));
+            refused.note(opened.and_then(|opened| {
+                borders::check(config, place, exports, &opened.capabilities())?;
+                Ok(opened)
+            }))
+        })
+        .collect();
     let latency = refused.note(hold_latency(of).transpose());
     let backends = opened.into_iter().collect::<Option<_>>()?;
-    Some(Acquired { backends, latency: latency?, rooms: Vec::new() })
+    Some(Acquired { backends, common, latency: latency?, rooms: Vec::new() })
 }
 
 /// Takes the directory of what was made by request, if that goes together with the configuration.
@@ -203,59 +212,4 @@ fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
             "{what} {name:?}: cpu_dma_latency = {shown:?}: cannot write to {path}, root's mostly"
         )
     }))
-}
-
-/// Opens an image. One that somebody else has locked is tried again, if there is patience.
-pub(crate) fn open_image(
-    path: &Path,
-    options: FileOptions,
-    patience: Patience,
-) -> io::Result<FileBackend> {
-    let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-    patience.take(|| FileBackend::open(path, options), is_locked)
-}
-
-/// Opens what stands behind a volume of a disk, both as indices.
-fn open_backend(
-    config: &Config,
-    place: (usize, usize),
-    exports: &[&ExportConfig],
-    patience: Patience,
-) -> Result<Box<dyn Backend>> {
-    let disk = &config.disks[place.0];
-    let (what, VolumeConfig { name, backend }) = (disk.what_of_volume(), &disk.volumes[place.1]);
-    let in_memory = |size: u64| {
-        // Asked for first: a disk that does not fit would end the process.
-        let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
-        let bytes = usize::try_from(size).ok().filter(fits);
-        bytes.with_context(|| format!("disk {name:?}: there is no memory of {size} bytes"))
-    };
-    Ok(match backend {
-        &BackendConfig::File { ref path, cache } => {
-            let read_only = exports.iter().all(|export| export.keys.read_only);
-            let backend = open_image(path, FileOptions { read_only, cache }, patience)
-                .with_context(|| format!("{what} {name:?}: cannot open {}", path.display()))?;
-            borders::check(config, place, exports, &backend.capabilities())?;
-            Box::new(backend)
-        }
-        BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
-        &BackendConfig::Modelled { size, servers, service, per_kib } => {
-            let time = ServersTime { servers, fixed: service, per_kib };
-            Box::new(ModelledBackend::of_servers(in_memory(size)?, time))
-        }
-        BackendConfig::Device { size, model } => {
-            let device = describe_device(model)
-                .with_context(|| format!("disk {name:?}: cannot open its model"))?;
-            let bytes = device.open(1)?.end().0.saturating_mul(512);
-            if *size > bytes {
-                bail!("disk {name:?}: model {model:?} has {bytes} bytes now, fewer than size");
-            }
-            Box::new(ModelledBackend::new(in_memory(*size)?, Some(model), &device)?)
-        }
-        BackendConfig::Nbd { options, size, .. } => {
-            let backend = far::open((name, options, *size), exports)?;
-            borders::check(config, place, exports, &backend.capabilities())?;
-            Box::new(backend)
-        }
-    })
 }

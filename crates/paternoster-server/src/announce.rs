@@ -22,7 +22,8 @@ pub(crate) fn disk(
             BackendConfig::Memory { .. }
             | BackendConfig::Modelled { .. }
             | BackendConfig::Device { .. }
-            | BackendConfig::Nbd { .. },
+            | BackendConfig::Nbd { .. }
+            | BackendConfig::NbdPool,
         ) => None,
     };
     let path = path.map(tracing::field::debug);

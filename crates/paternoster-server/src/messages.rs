@@ -7,7 +7,7 @@ use bytes::BytesMut;
 #[cfg(test)]
 use paternoster::Weight;
 use paternoster::{DeviceWeights, GroupLimits, IoPrio, Nanos, TimedEvents, Weights};
-use paternoster_disk::{Backend, Damage, Fd, GrowError, NoVolume, VolumeId, Waker};
+use paternoster_disk::{Backend, Damage, FarStats, Fd, GrowError, NoVolume, VolumeId, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
@@ -124,7 +124,7 @@ pub(crate) struct NewExport {
 }
 
 /// How a volume is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeState {
     /// Clients that are connected.
     pub(crate) clients: u32,
@@ -132,6 +132,10 @@ pub(crate) struct VolumeState {
     pub(crate) sync_failed: bool,
     /// What is wrong with its image.
     pub(crate) damage: Option<Damage>,
+    /// The server that it is, if it is one.
+    pub(crate) far: Option<FarStats>,
+    /// What is to be said of that.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Sends messages to one owner.

@@ -20,6 +20,7 @@ use crate::admission::VolumeRoom;
 use crate::announce;
 use crate::catalogue::{Groups, ServedVolume};
 use crate::clients::Export;
+use crate::common::Common;
 use crate::config::{AtStop, BackendConfig, Config, DiskConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenants, Volumes, nbd};
 use crate::depth::Depth;
@@ -71,8 +72,16 @@ struct Leaving {
 pub(crate) struct Started {
     /// By their indices in the configuration.
     pub(crate) exports: BTreeMap<usize, Arc<Export>>,
-    pub(crate) volumes: Vec<ServedVolume>,
+    pub(crate) served: ServedDisk,
+}
+
+/// A disk that an owner serves.
+#[derive(Debug)]
+pub(crate) struct ServedDisk {
     pub(crate) handle: OwnerHandle,
+    /// In the order of the configuration.
+    pub(crate) volumes: Vec<ServedVolume>,
+    pub(crate) common: Common,
 }
 
 /// A disk of a configuration.
@@ -95,9 +104,10 @@ impl Started {
                 description: of.keys.description.as_deref(),
                 size: of.size,
                 read_only: of.keys.read_only,
-                flushes: self.volumes[of.volume].flushes,
+                flushes: self.served.volumes[of.volume].flushes,
             };
-            let (info, export, owner) = (told.info(), Arc::clone(export), self.handle.clone());
+            let (info, export, owner) =
+                (told.info(), Arc::clone(export), self.served.handle.clone());
             let room = groups.room(&config.groups[of.group].path);
             (index, Entry { info, export, owner, room, is_leaving: false })
         };
@@ -140,9 +150,9 @@ impl Owners {
     ) -> Result<Started> {
         let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
         let starter = starter.as_mut().context("the server ends")?;
-        let Acquired { backends, latency, rooms } = acquired;
-        let (owner, thread, leaving) = starter.start(of, backends, groups)?;
-        let (number, handle) = (of.number, owner.handle.clone());
+        let Acquired { backends, common, latency, rooms } = acquired;
+        let (owner, thread, leaving) = starter.start(of, backends, common, groups)?;
+        let (number, handle) = (of.number, owner.served.handle.clone());
         let Leaving { is_leaving, failure } = leaving;
         self.running().push(Running {
             number,
@@ -213,11 +223,12 @@ impl Starter {
         &mut self,
         of: OfConfig<'_>,
         backends: Vec<Box<dyn Backend>>,
+        common: Common,
         groups: &Groups,
     ) -> Result<(Started, JoinHandle<io::Result<()>>, Leaving)> {
         let (disk, io) = (of.disk(), self.io);
         let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
-        let elevator = tuned::elevator(disk, device(disk, &capabilities))?;
+        let elevator = tuned::elevator(disk, device(disk, &capabilities, &common))?;
         announce::disk(disk, &backends, io, &elevator);
         let notices = ThreadHandle::notices(&self.threads);
         let sync_depth = usize::try_from(disk.keys.sync_depth).unwrap_or(usize::MAX);
@@ -284,13 +295,16 @@ impl Starter {
             let Capabilities { flushes, size, .. } = capabilities;
             ServedVolume { id, flushes, size, writes: of.writes(volume) }
         });
-        let started = Started { exports, volumes: served.collect(), handle };
+        let served = ServedDisk { handle, volumes: served.collect(), common };
+        let started = Started { exports, served };
         Ok((started, thread, Leaving { is_leaving, failure }))
     }
 }
 
 /// What a scheduler is told of the device of a disk.
-fn device(disk: &DiskConfig, volumes: &[Capabilities]) -> Device {
+fn device(disk: &DiskConfig, volumes: &[Capabilities], common: &Common) -> Device {
+    let of_none = common.capabilities();
+    let volumes = if volumes.is_empty() { of_none.as_slice() } else { volumes };
     let kind = disk.scheduler.kind();
     let busy = volumes.iter().map(|one| one.depth).max().unwrap_or(FileBackend::DEPTH);
     let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();

@@ -225,9 +225,11 @@ mod tests {
     use tempfile::TempDir;
 
     use crate::admission::Rooms;
+    use crate::common::Common;
     use crate::control::ControlHandle;
     use crate::ctl::{Control as _, ReloadMode};
     use crate::messages::{Message, OwnerHandle};
+    use crate::owners::ServedDisk;
 
     use super::*;
 
@@ -274,8 +276,12 @@ mod tests {
         let config = Config::from_file(&path).expect("it is valid");
         let rooms = Rooms::of(16);
         let groups = (Groups::new(&config, rooms.clone()), rooms);
-        let owners: Vec<_> = owners.into_iter().map(|owner| (owner, Vec::new())).collect();
-        let disks = (Arc::default(), &owners[..]);
+        let served = owners.iter().map(|handle| ServedDisk {
+            handle: handle.clone(),
+            volumes: Vec::new(),
+            common: Common::Nothing,
+        });
+        let disks = (Arc::default(), served.collect());
         let catalogue = Catalogue::new(&config, disks, groups, Default::default(), None);
         let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);

@@ -92,7 +92,7 @@ impl Server {
         for (index, acquired) in disks.into_iter().enumerate() {
             let one = owners.start(OfConfig { config, index, number: index }, acquired, &groups)?;
             entries.append(&mut one.entries(config, &groups));
-            disks_served.push((one.handle, one.volumes));
+            disks_served.push(one.served);
         }
         let offers = config.listen.iter().map(|listen| offer_of(config, listen));
         let exports = Arc::new(ServedExports::on(offers.collect()));
@@ -109,7 +109,7 @@ impl Server {
         let (groups, exports) = ((groups, rooms), (exports, places));
         let (store, records) = state.unzip();
         let catalogue =
-            Catalogue::new(config, (Arc::clone(&owners), &disks_served), groups, exports, store);
+            Catalogue::new(config, (Arc::clone(&owners), disks_served), groups, exports, store);
         // Before anybody asks for one of them.
         uris.extend(catalogue.restore(records.unwrap_or_default()));
         let stop = StopFlag::new()?;

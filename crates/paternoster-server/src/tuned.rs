@@ -42,7 +42,8 @@ fn request_time(backend: &BackendConfig) -> RequestTime {
         BackendConfig::File { .. }
         | BackendConfig::Memory { .. }
         | BackendConfig::Device { .. }
-        | BackendConfig::Nbd { .. } => RequestTime::default(),
+        | BackendConfig::Nbd { .. }
+        | BackendConfig::NbdPool => RequestTime::default(),
     }
 }
 
@@ -59,6 +60,7 @@ mod tests {
         servers: 1,
         service: Nanos::from_micros(1),
         per_kib: Nanos::ZERO,
+        sync: Nanos::ZERO,
     };
 
     fn file() -> BackendConfig {

@@ -46,7 +46,7 @@ pub(super) enum Ask {
         size: Option<String>,
 
         /// A copy of this read-only volume, or of an image below the pool's path
-        #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "allocated"])]
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "uri", "allocated"])]
         template: Option<String>,
 
         /// Copy the template if the file system cannot share its blocks
@@ -54,8 +54,12 @@ pub(super) enum Ask {
         copy: bool,
 
         /// Take this image, relative to the pool's path, as it is
-        #[arg(long, value_name = "PATH", conflicts_with = "allocated")]
+        #[arg(long, value_name = "PATH", conflicts_with_all = ["uri", "allocated"])]
         path: Option<String>,
+
+        /// Take this export of another server, in a pool of `backend = "nbd"`
+        #[arg(long, value_name = "URI", conflicts_with = "allocated")]
+        uri: Option<String>,
 
         /// Have the file system set all blocks of the image aside
         #[arg(long)]
@@ -226,13 +230,14 @@ pub(super) fn ask(socket: &Path, ask: &Ask) -> Result<String> {
 
 /// The keys of a volume that is to be made, but for those of `NAME=VALUE` arguments.
 fn new(ask: &Ask) -> Map<String, Value> {
-    let Ask::Create { pool, size, template, copy, path, allocated, .. } = ask else {
+    let Ask::Create { pool, size, template, copy, path, uri, allocated, .. } = ask else {
         return Map::new();
     };
-    let source = match (template, path) {
-        (Some(template), _) => Some(json!({ "template": template })),
-        (None, Some(path)) => Some(json!({ "path": path })),
-        (None, None) => allocated.then(|| json!({"new": "allocated"})),
+    let source = match (template, path, uri) {
+        (Some(template), ..) => Some(json!({ "template": template })),
+        (_, Some(path), _) => Some(json!({ "path": path })),
+        (.., Some(uri)) => Some(json!({ "uri": uri })),
+        (None, None, None) => allocated.then(|| json!({"new": "allocated"})),
     };
     let keys = [
         ("pool", Some(pool.clone().into())),
@@ -432,6 +437,7 @@ pub(super) fn pools(socket: &Path, ask: &AskPools) -> Result<String> {
     }
     let mut columns = Columns::of(&answer.pools);
     columns.words("POOL", |pool| pool.name.clone());
+    columns.words("BACKEND", |pool| pool.backend.clone());
     columns.numbers("VOLUMES", |pool| format!("{} of {}", pool.volumes, pool.volumes_max));
     columns.numbers("USED", |pool| Bytes(pool.used));
     columns.numbers("CAPACITY", |pool| or_none(pool.capacity.map(Bytes)));

@@ -47,6 +47,18 @@ impl Memory {
         self.bytes.len() as u64
     }
 
+    /// It has so many bytes, which are more; the new ones are zeroes.
+    pub(super) fn grow(&mut self, size: usize) {
+        // Of its last page only the bytes that it had may be marked.
+        if let Some(last) = self.blank.last_mut().filter(|last| **last) {
+            let begin = self.bytes.len().div_ceil(PAGE).saturating_sub(1) * PAGE;
+            self.bytes[begin..].fill(0);
+            *last = false;
+        }
+        self.bytes.resize(size, 0);
+        self.blank.resize(size.div_ceil(PAGE), false);
+    }
+
     /// Carries the transfer out. Ranges lie inside the disk.
     pub(super) fn carry_out(
         &mut self,

@@ -16,9 +16,9 @@ pub use file::{Cache, CacheChoice, FileBackend, FileOptions, block_of, program};
 pub use granules::Granules;
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
-pub use modelled::{ModelledBackend, ModelledStats, ServersTime};
+pub use modelled::{ModelledBackend, ModelledDevice, ModelledStats, ServersTime};
 pub use nbd::{
-    AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdOptions, NbdPlace, NbdUri,
+    AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdUri,
     NbdUriError, Unusable, ask_far,
 };
 
@@ -198,7 +198,7 @@ pub trait Backend: Send + Debug {
     }
 
     /// What `stat` reports of a modelled device.
-    fn modelled(&self, _now: Instant) -> Option<ModelledStats<'_>> {
+    fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
         None
     }
 }

@@ -7,10 +7,20 @@
 //! A transfer ends on the model's schedule, however late the owner wakes up to hear of it: all that
 //! is due is delivered then, and the next one has begun in the model long before. So the device's
 //! throughput is what it is said to be, as long as it has enough to do.
+//!
+//! The volumes of a pool are memory each, behind one device: what one of them asks of it, the
+//! others wait for. Each has sectors of its own there, the first that are free.
+//!
+//! ```text
+//!   volume a ─┐           ┌─▶ ended, of a
+//!             ├──▶ Model ─┤
+//!   volume b ─┘           └─▶ ended, of b
+//! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::disk::LayoutError;
@@ -32,10 +42,10 @@ const DEPTH_MAX: u32 = 1024;
 const SEED: u64 = 1;
 
 /// What `stat` reports of a modelled device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelledStats<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelledStats {
     /// The name or file of the device, where it has one.
-    pub name: Option<&'a str>,
+    pub name: Option<String>,
     /// The servers, and how long each takes for a request, where it is made of servers.
     pub servers: Option<ServersTime>,
     /// Time for which it could have served more: summed over servers, where it is made of such;
@@ -48,10 +58,12 @@ pub struct ModelledStats<'a> {
 pub struct ServersTime {
     /// Transfers served at once.
     pub servers: u32,
-    /// Time of any transfer; a sync takes none.
+    /// Time of any transfer but a sync.
     pub fixed: Nanos,
     /// Further time for each KiB that is read, written, trimmed or zeroed.
     pub per_kib: Nanos,
+    /// Time of a sync, which keeps no server.
+    pub sync: Nanos,
 }
 
 impl ServersTime {
@@ -68,78 +80,177 @@ impl ServersTime {
             return None;
         }
         let Service { fixed, per_kib, .. } = parameters.service;
-        Some(Self { servers: parameters.constant()?, fixed, per_kib })
+        Some(Self { servers: parameters.constant()?, fixed, per_kib, sync: Nanos::ZERO })
     }
 }
 
-/// A disk in memory whose transfers take the time of a model.
-pub struct ModelledBackend {
-    memory: Memory,
+/// A device that one disk has, or that the volumes of a pool share.
+#[derive(Clone, Debug)]
+pub struct ModelledDevice(Arc<Mutex<Device>>);
+
+/// Names a volume of a device.
+type Key = usize;
+
+struct Device {
     name: Option<String>,
     model: Box<dyn Model + Send>,
     servers: Option<ServersTime>,
-    /// What is in the model, by the tags of its commands.
-    in_model: Slab<TransferDone>,
+    /// What is in the model, by the tags of its commands, with whose it is.
+    in_model: Slab<(Key, TransferDone)>,
     /// What finds no room there.
-    waiting: VecDeque<(Command, TransferDone)>,
-    /// What has ended, and when.
-    ended: VecDeque<(Instant, TransferDone)>,
+    waiting: VecDeque<(Command, Key, TransferDone)>,
+    /// Syncs that take time, with when each ends; in that order.
+    syncing: VecDeque<(Instant, Key, TransferDone)>,
+    /// What has ended of each volume, and when.
+    ended: Slab<VecDeque<(Instant, TransferDone)>>,
+    /// The first sector of each volume, with its end; none of a device without positions.
+    places: BTreeMap<u64, u64>,
     idle: Nanos,
     /// Up to when that is counted.
     idle_until: Instant,
 }
 
-impl fmt::Debug for ModelledBackend {
+/// A disk or volume in memory whose transfers take the time of a model.
+#[derive(Debug)]
+pub struct ModelledBackend {
+    memory: Memory,
+    device: ModelledDevice,
+    key: Key,
+    /// Its first sector on the device.
+    first: u64,
+}
+
+impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, servers) = (&self.name, &self.servers);
-        f.debug_struct("ModelledBackend")
+        f.debug_struct("Device")
             .field("name", name)
             .field("servers", servers)
             .finish_non_exhaustive()
     }
 }
 
-impl ModelledBackend {
-    /// Makes an idle disk of `size` bytes, all of them zero, on a device that has as many.
-    pub fn new(size: usize, name: Option<&str>, device: &Described) -> Result<Self, LayoutError> {
-        Ok(Self {
-            memory: Memory::new(size),
-            name: name.map(str::to_owned),
-            model: device.open(SEED)?,
-            servers: ServersTime::of(device),
-            in_model: Slab::new(),
-            waiting: VecDeque::new(),
-            ended: VecDeque::new(),
-            idle: Nanos::ZERO,
-            idle_until: Instant::START,
-        })
+impl ModelledDevice {
+    /// An idle device that may have a name.
+    pub fn new(name: Option<&str>, device: &Described) -> Result<Self, LayoutError> {
+        Self::of(name, device, ServersTime::of(device))
     }
 
-    /// Makes an idle disk of `size` bytes, all of them zero, on servers.
-    pub fn of_servers(size: usize, time: ServersTime) -> Self {
+    /// Idle servers.
+    pub fn of_servers(time: ServersTime) -> Self {
         let service = Service { per_kib: time.per_kib, ..Service::constant(time.fixed) };
         let device = Kind::Servers(ServersParameters::new(time.servers, service));
-        Self::new(size, None, &device.into()).expect("servers have no layout")
+        Self::of(None, &device.into(), Some(time)).expect("servers have no layout")
+    }
+
+    fn of(
+        name: Option<&str>,
+        device: &Described,
+        servers: Option<ServersTime>,
+    ) -> Result<Self, LayoutError> {
+        Ok(Self(Arc::new(Mutex::new(Device {
+            name: name.map(str::to_owned),
+            model: device.open(SEED)?,
+            servers,
+            in_model: Slab::new(),
+            waiting: VecDeque::new(),
+            syncing: VecDeque::new(),
+            ended: Slab::new(),
+            places: BTreeMap::new(),
+            idle: Nanos::ZERO,
+            idle_until: Instant::START,
+        }))))
+    }
+
+    /// A volume of `size` bytes, all of them zero; none where the device has not so many sectors
+    /// left beside one another.
+    pub fn volume(&self, size: usize) -> Option<ModelledBackend> {
+        let mut device = self.lock();
+        let first = device.take_place((size as u64).div_ceil(SECTOR))?;
+        let key = device.ended.insert(VecDeque::new());
+        drop(device);
+        Some(ModelledBackend { memory: Memory::new(size), device: self.clone(), key, first })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Device> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Device {
+    /// Takes the first free sectors that are so many beside one another.
+    fn take_place(&mut self, sectors: u64) -> Option<u64> {
+        let mut first = 0;
+        for (&begin, &end) in &self.places {
+            if begin - first >= sectors {
+                break;
+            }
+            first = end;
+        }
+        let end = first.checked_add(sectors).filter(|end| *end <= self.model.end().0)?;
+        self.places.insert(first, end);
+        Some(first)
+    }
+
+    /// Has the sectors from `first` on be so many; where those behind them are not free, a volume
+    /// goes elsewhere. Returns where it begins then; none if there is no room.
+    fn grow_place(&mut self, first: u64, sectors: u64) -> Option<u64> {
+        let before = self.places.remove(&first)?;
+        let begin = self.take_place(sectors);
+        if begin.is_none() {
+            self.places.insert(first, before);
+        }
+        begin
     }
 
     /// Has the device do all that it does by then.
     fn advance(&mut self, now: Instant) {
-        while let Some(at) = self.model.poll_timeout().filter(|at| *at <= now) {
+        while let Some(at) = self.next_end().filter(|at| *at <= now) {
             self.count_idle(at);
+            while self.syncing.front().is_some_and(|(end, ..)| *end <= at) {
+                let (_, key, done) = self.syncing.pop_front().expect("there is one");
+                self.end(at, key, done);
+            }
             while let Some(done) = self.model.poll(at) {
-                self.ended.push_back((at, self.in_model.remove(done.tag as usize)));
-                if let Some((command, done)) = self.waiting.pop_front() {
-                    self.submit(at, command, done);
+                let (key, done) = self.in_model.remove(done.tag as usize);
+                self.end(at, key, done);
+                if let Some((command, key, done)) = self.waiting.pop_front() {
+                    self.submit(at, command, key, done);
                 }
             }
         }
         self.count_idle(now);
     }
 
-    /// Gives the device a command that it has room for.
-    fn submit(&mut self, now: Instant, command: Command, done: TransferDone) {
-        let tag = u32::try_from(self.in_model.insert(done)).expect("its depth is a u32");
+    /// When the next command of any volume ends.
+    fn next_end(&self) -> Option<Instant> {
+        let sync = self.syncing.front().map(|(at, ..)| *at);
+        self.model.poll_timeout().into_iter().chain(sync).min()
+    }
+
+    fn start(&mut self, now: Instant, command: Command, key: Key, done: TransferDone) {
+        self.advance(now);
+        let sync = self.servers.map_or(Nanos::ZERO, |servers| servers.sync);
+        if command.op == Op::Flush && sync > Nanos::ZERO {
+            self.syncing.push_back((now + sync, key, done));
+        } else if !self.model.takes(command.op) {
+            self.end(now, key, done);
+        } else if self.in_model.len() < self.model.depth() as usize {
+            self.submit(now, command, key, done);
+        } else {
+            self.waiting.push_back((command, key, done));
+        }
+    }
+
+    /// Gives the model a command that it has room for.
+    fn submit(&mut self, now: Instant, command: Command, key: Key, done: TransferDone) {
+        let tag = self.in_model.insert((key, done));
+        let tag = u32::try_from(tag).expect("its depth is a u32");
         self.model.submit(now, Command { tag, ..command });
+    }
+
+    fn end(&mut self, at: Instant, key: Key, done: TransferDone) {
+        self.ended[key].push_back((at, done));
     }
 
     /// Counts the time up to `to`, in which nothing has ended.
@@ -153,6 +264,28 @@ impl ModelledBackend {
         let most = self.servers.map_or(1, |servers| u64::from(servers.servers));
         let free = most.saturating_sub(self.in_model.len() as u64);
         Nanos::new(to.saturating_since(self.idle_until).as_nanos().saturating_mul(free))
+    }
+}
+
+impl ModelledBackend {
+    /// Makes an idle disk of `size` bytes, all of them zero, on a device of its own that has as
+    /// many.
+    pub fn new(size: usize, name: Option<&str>, device: &Described) -> Result<Self, LayoutError> {
+        let device = ModelledDevice::new(name, device)?;
+        Ok(device.volume(size).expect("the device has as many"))
+    }
+
+    /// Makes an idle disk of `size` bytes, all of them zero, on servers of its own.
+    pub fn of_servers(size: usize, time: ServersTime) -> Self {
+        ModelledDevice::of_servers(time).volume(size).expect("servers have no end")
+    }
+}
+
+impl Drop for ModelledBackend {
+    fn drop(&mut self) {
+        let mut device = self.device.lock();
+        device.places.remove(&self.first);
+        device.ended.remove(self.key);
     }
 }
 
@@ -174,44 +307,52 @@ fn command(transfer: &Transfer, zeroes: Op) -> Command {
 
 impl Backend for ModelledBackend {
     fn capabilities(&self) -> Capabilities {
+        let device = self.device.lock();
         // More than twice its servers only wait in it.
-        let enough = self.servers.map_or(DEPTH_MAX, |servers| servers.servers.saturating_mul(2));
-        let depth = self.model.depth().min(enough);
-        let rotational = self.model.rotational();
+        let enough = device.servers.map_or(DEPTH_MAX, |servers| servers.servers.saturating_mul(2));
+        let depth = device.model.depth().min(enough);
+        let rotational = device.model.rotational();
         Capabilities { rotational, ..Capabilities::new(self.memory.size(), depth) }
     }
 
     fn rotational_because(&self) -> String {
-        let rotates = if self.model.rotational() { "rotates" } else { "does not rotate" };
-        match &self.name {
+        let device = self.device.lock();
+        let rotates = if device.model.rotational() { "rotates" } else { "does not rotate" };
+        match &device.name {
             Some(name) => format!("{name} {rotates}"),
             None => "a disk in memory is not rotational".to_owned(),
         }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let command = command(&transfer, op_of_zeroes(&*self.model));
+        let mut device = self.device.lock();
+        let mut command = command(&transfer, op_of_zeroes(&*device.model));
+        command.sector = Sector(command.sector.0 + self.first);
         let transferred = self.memory.carry_out(transfer, ring.spare());
-        let done = TransferDone { id, transferred };
-        self.advance(now);
-        if !self.model.takes(command.op) {
-            self.ended.push_back((now, done));
-        } else if self.in_model.len() < self.model.depth() as usize {
-            self.submit(now, command, done);
-        } else {
-            self.waiting.push_back((command, done));
-        }
+        device.start(now, command, self.key, TransferDone { id, transferred });
+    }
+
+    fn grow(&mut self, size: u64) -> io::Result<()> {
+        let refused = || io::Error::from(io::ErrorKind::StorageFull);
+        let bytes = usize::try_from(size).map_err(|_| refused())?;
+        let place = self.device.lock().grow_place(self.first, size.div_ceil(SECTOR));
+        self.first = place.ok_or_else(refused)?;
+        self.memory.grow(bytes);
+        Ok(())
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
-        self.advance(now);
-        self.ended.front().filter(|(at, _)| *at <= now)?;
-        self.ended.pop_front().map(|(_, done)| done)
+        let mut device = self.device.lock();
+        device.advance(now);
+        let ended = &mut device.ended[self.key];
+        ended.front().filter(|(at, _)| *at <= now)?;
+        ended.pop_front().map(|(_, done)| done)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let ended = self.ended.front().map(|(at, _)| *at);
-        ended.or_else(|| self.model.poll_timeout())
+        let device = self.device.lock();
+        let ended = device.ended[self.key].front().map(|(at, _)| *at);
+        ended.or_else(|| device.next_end())
     }
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
@@ -219,11 +360,12 @@ impl Backend for ModelledBackend {
     }
 
     fn servers_time(&self) -> Option<ServersTime> {
-        self.servers
+        self.device.lock().servers
     }
 
-    fn modelled(&self, now: Instant) -> Option<ModelledStats<'_>> {
-        let (name, idle) = (self.name.as_deref(), self.idle + self.idle_since(now));
-        Some(ModelledStats { name, servers: self.servers, idle })
+    fn modelled(&self, now: Instant) -> Option<ModelledStats> {
+        let device = self.device.lock();
+        let (name, servers) = (device.name.clone(), device.servers);
+        Some(ModelledStats { name, servers, idle: device.idle + device.idle_since(now) })
     }
 }

@@ -135,7 +135,10 @@ impl Backends {
         volume: VolumeId,
         completion: Completion<BackendToken>,
     ) {
-        self.activate(volume).backend.ring_event(ring, now, completion);
+        // One that has gone has closed what it waited for, and hears no more of it.
+        if self.has(volume) {
+            self.activate(volume).backend.ring_event(ring, now, completion);
+        }
     }
 
     /// A transfer's operation on the ring has completed: the transfer, if it is done by that.

@@ -95,6 +95,7 @@ fn what_is_written_and_zeroed_on_a_modelled_disk_reads_so() {
             servers: 2,
             fixed: paternoster::Nanos::from_micros(20),
             per_kib: paternoster::Nanos::new(100),
+            sync: paternoster::Nanos::ZERO,
         };
         let modelled = || Box::new(ModelledBackend::of_servers(7000, model));
         assert_eq!(around(modelled(), |at, len| write_fua(at, len as usize, 7)), with_3000_of(7));
@@ -216,6 +217,7 @@ fn what_each_disk_can_do_is_told() {
         servers: 4,
         fixed: paternoster::Nanos::new(1),
         per_kib: paternoster::Nanos::ZERO,
+        sync: paternoster::Nanos::ZERO,
     };
     let modelled = ModelledBackend::of_servers(5, model).capabilities();
     assert_eq!(modelled.depth, 8, "twice its servers");

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind, Sector, SectorCount};
 use paternoster_disk::{
-    Backend, Buffers, CommandOp, ModelledBackend, Parts, Ring, ServersTime, SyncRange, Token,
-    Transfer, TransferId, VolumeId,
+    Backend, Buffers, CommandOp, ModelledBackend, ModelledDevice, Parts, Ring, ServersTime,
+    SyncRange, Token, Transfer, TransferId, VolumeId,
 };
-use paternoster_model::{Command, Model as _, Op, describe_device};
+use paternoster_model::{
+    Command, Kind, Model as _, Op, ServersParameters, Service, describe_device,
+};
 use slotmap::{Key, KeyData};
 
 use crate::support::{Rig, new_ring, read};
@@ -29,12 +31,20 @@ fn id(number: u64) -> TransferId {
     TransferId::Request(VolumeId::null(), RequestId::from(KeyData::from_ffi(1 << 32 | number)))
 }
 
+/// Servers that take 50 µs a transfer, and 1 µs a sector; a sync takes so many.
+fn times(servers: u32, sync: u64) -> ServersTime {
+    let [fixed, per_kib, sync] = [50, 2, sync].map(Nanos::from_micros);
+    ServersTime { servers, fixed, per_kib, sync }
+}
+
 impl Disk {
     /// Servers that take 50 µs a transfer, and 1 µs a sector.
     fn new(servers: u32) -> Self {
-        let model =
-            ServersTime { servers, fixed: Nanos::from_micros(50), per_kib: Nanos::from_micros(2) };
-        Self { backend: ModelledBackend::of_servers(1 << 20, model), ring: new_ring() }
+        Self::of(ModelledBackend::of_servers(1 << 20, times(servers, 0)))
+    }
+
+    fn of(backend: ModelledBackend) -> Self {
+        Self { backend, ring: new_ring() }
     }
 
     fn start(&mut self, micros: u64, number: u64, len: u32) {
@@ -235,5 +245,54 @@ fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
         done += std::iter::from_fn(|| disk.take_done(due)).count();
     }
     assert_eq!(done, 1 + model.depth() as usize);
-    assert_eq!(disk.modelled(at(0)).expect("it is modelled").name, Some("hdd-7200"));
+    assert_eq!(disk.modelled(at(0)).expect("it is modelled").name.as_deref(), Some("hdd-7200"));
+}
+
+/// What one volume asks for keeps the server from the other.
+#[test]
+fn volumes_of_a_pool_wait_for_one_device() {
+    let device = ModelledDevice::of_servers(times(1, 0));
+    let volume = || Disk::of(device.volume(1 << 20).expect("servers have no end"));
+    let (mut a, mut b) = (volume(), volume());
+    a.start(0, 1, SECTOR); //         0 to  51
+    b.start(10, 2, 2 * SECTOR); //   51 to 103
+    a.start(20, 3, SECTOR); //      103 to 154
+    assert_eq!((a.done(60), b.done(60)), (vec![1], vec![]));
+    assert_eq!((a.due(), b.due()), (Some(at(103)), Some(at(103))));
+    // It is told of its end by whoever looks first.
+    assert_eq!(a.done(154), [3]);
+    assert_eq!((b.due(), b.done(154)), (Some(at(103)), vec![2]));
+    // Idle from 154 on, whichever of them is asked.
+    assert_eq!([a.idle(200), b.idle(204)].map(Nanos::as_nanos), [46_000, 50_000]);
+}
+
+#[test]
+fn sync_takes_its_time_and_keeps_no_server() {
+    let mut disk = Disk::of(ModelledBackend::of_servers(1 << 20, times(1, 200)));
+    let sync = TransferId::Sync(VolumeId::null());
+    let transfer = Transfer::Sync { range: SyncRange::Whole };
+    disk.backend.start(&mut disk.ring, at(0), sync, transfer);
+    disk.start(10, 1, SECTOR); //     10 to  61
+    assert_eq!(disk.done(61), [1]);
+    assert_eq!(disk.due(), Some(at(200)));
+    assert_eq!((disk.done(199), disk.done(200)), (vec![], vec![0]));
+}
+
+/// A device of 100 sectors, cut by hand.
+#[test]
+fn volumes_have_the_first_sectors_that_are_free() {
+    let servers = ServersParameters::new(1, Service::constant(Nanos::from_micros(50)));
+    let servers = Kind::Servers(servers.with_room(8, Sector(100)));
+    let device = ModelledDevice::new(None, &servers.into()).expect("servers have no layout");
+    let volume = |sectors: usize| device.volume(sectors * SECTOR as usize);
+    let (first, mut second) = (volume(40).expect("room"), volume(40).expect("room"));
+    assert!(volume(21).is_none(), "20 are left");
+    drop(first);
+    assert!(volume(41).is_none(), "40 and 20 are left");
+    let third = volume(40).expect("those of the first");
+    second.grow(61 * u64::from(SECTOR)).expect_err("there are 60 behind its beginning");
+    second.grow(60 * u64::from(SECTOR)).expect("these are free");
+    assert_eq!(second.capabilities().size, 60 * u64::from(SECTOR));
+    assert!(volume(1).is_none(), "none is left");
+    drop(third);
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{AfterReconnect, Backend as _, CommandOp, NbdBackend, NbdOptions, Notice};
+use paternoster_disk::{
+    AfterReconnect, Backend as _, CommandOp, NbdBackend, NbdDialer, NbdOptions, Notice,
+};
 use paternoster_nbd::TransmissionFlags;
 use rustix::io::Errno;
 
@@ -34,7 +36,8 @@ fn options(server: &FarServer) -> NbdOptions {
 }
 
 fn open(options: NbdOptions) -> Box<NbdBackend> {
-    Box::new(NbdBackend::open(options).expect("it is there"))
+    let dialer = NbdDialer::new().expect("a thread");
+    Box::new(NbdBackend::open(options, &dialer).expect("it is there"))
 }
 
 /// Plays phases against the server; `before` the phase of each number, and once at the end,

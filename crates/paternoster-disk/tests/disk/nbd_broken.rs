@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use paternoster::Nanos;
-use paternoster_disk::{AfterReconnect, CommandOp, NbdBackend, NbdOptions, Notice};
+use paternoster_disk::{AfterReconnect, CommandOp, NbdBackend, NbdDialer, NbdOptions, Notice};
 use paternoster_nbd::TransmissionFlags;
 use rustix::io::Errno;
 
@@ -42,7 +42,8 @@ fn play(
     phases: Vec<Vec<CommandOp>>,
     mut before: impl FnMut(usize),
 ) -> (Vec<Answers>, Vec<Notice>) {
-    let backend = Box::new(NbdBackend::open(options).expect("it is there"));
+    let dialer = NbdDialer::new().expect("a thread");
+    let backend = Box::new(NbdBackend::open(options, &dialer).expect("it is there"));
     play_told(backend, phases, |answers| before(answers.len()))
 }
 

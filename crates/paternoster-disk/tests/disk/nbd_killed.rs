@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{AfterReconnect, CommandOp, NbdBackend, NbdOptions};
+use paternoster_disk::{AfterReconnect, CommandOp, NbdBackend, NbdDialer, NbdOptions};
 use paternoster_nbd::TransmissionFlags;
 
 use crate::support::far_server::{Cache, FarServer};
@@ -87,7 +87,8 @@ fn run(seed: u64, killed_at: Option<u64>, cache: Cache, after_reconnect: AfterRe
         answer_timeout: Nanos::from_millis(30_000),
         after_reconnect,
     };
-    let backend = Box::new(NbdBackend::open(options).expect("it is there"));
+    let dialer = NbdDialer::new().expect("a thread");
+    let backend = Box::new(NbdBackend::open(options, &dialer).expect("it is there"));
     let kinds = SchedulerKind::ALL;
     let kind = kinds[usize::try_from(killed_at.unwrap_or(0)).expect("few") % kinds.len()];
     let mut deaths = Vec::new();

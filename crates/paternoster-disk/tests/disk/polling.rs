@@ -92,7 +92,7 @@ fn run(
     is_enough: fn(u64, &WaitStats) -> bool,
 ) -> Seen {
     let (elevator, connections) = elevator_with(SchedulerKind::None, Device::solid_state(4), 1);
-    let model = ServersTime { servers: 1, fixed: READ, per_kib: Nanos::ZERO };
+    let model = ServersTime { servers: 1, fixed: READ, per_kib: Nanos::ZERO, sync: Nanos::ZERO };
     let backend = Box::new(ModelledBackend::of_servers(1 << 20, model));
     let (owner, volume) = owner_of(elevator, backend, Waker::new().expect("an event"));
     let ioc = connections[0];

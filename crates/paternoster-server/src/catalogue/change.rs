@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::create::not_own;
 use super::image::{check_free, check_size, finish_recorded, image_error};
 use super::{Catalogue, Disk, Stage};
-use crate::config::{GroupKeys, Source, VOLUME, Wanted};
+use crate::config::{BackendConfig, GroupKeys, PoolKind, Source, VOLUME, Wanted};
 use crate::connections::Removed;
 use crate::ctl::{CatalogueError, VolumeAnswer};
 use crate::sockets::Patience;
@@ -27,12 +27,13 @@ impl Catalogue {
         let _turn = self.turn(name)?;
         let before = self.state().made(name)?.asked.of.clone();
         let mut wanted = before.patched(patch).map_err(CatalogueError::Value)?;
-        self.decide_durable(&mut wanted)?;
+        // The same, or it is refused.
+        let pool = self.pool_of(&before)?;
+        self.decide_durable(&pool, &mut wanted)?;
         if !wanted.is_made_as(&before) {
             let how = "and its pool, source, copy and durable stay as they are".to_owned();
             return Err(CatalogueError::Exists { what: VOLUME, name: name.to_owned(), how });
         }
-        let pool = self.pool_of(&wanted)?;
         self.change(&pool, wanted)?;
         self.volume(name)
     }
@@ -76,8 +77,13 @@ impl Catalogue {
         if sets_group && wanted.keys.group.is_none() && !has_own_group {
             return Err(not_own(&wanted));
         }
-        if new_size != size {
+        let is_far = pool.kind() == PoolKind::Far;
+        if new_size != size && !is_far {
             check_size(new_size)?;
+        }
+        if new_size < size && pool.kind() != PoolKind::Local {
+            let allowed = format!("it has {size} bytes, and does not become smaller");
+            return Err(CatalogueError::Size { size: new_size, allowed });
         }
         if sets_group || moves {
             self.check_limits(pool, &wanted)?;
@@ -87,10 +93,12 @@ impl Catalogue {
             (wanted.keys.ioprio != before.keys.ioprio).then_some("ioprio"),
             (wanted.keys.read_only != before.keys.read_only).then_some("read_only"),
             (new_size < size).then_some("a smaller size"),
+            // A connection shows the bytes that there were when it began.
+            (is_far && new_size > size).then_some("the size of what another server has"),
         ];
         // For these it goes from its owner and comes back.
         let away: Vec<_> = away.into_iter().flatten().collect();
-        if new_size > size {
+        if new_size > size && !is_far {
             self.grow(pool, &wanted, new_size)?;
         }
         if !away.is_empty() {
@@ -129,10 +137,10 @@ impl Catalogue {
         let (path, before, mut grown, own_group) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            let (path, before, of) = (volume.path.clone(), volume.size, volume.asked.of.clone());
-            let own_group = volume.asked.has_own_group;
+            let (path, before) = (volume.image().map(Path::to_owned), volume.size);
+            let (of, own_group) = (volume.asked.of.clone(), volume.asked.has_own_group);
             if volume.stage.served().is_none() {
-                return Err(not_served(path));
+                return Err(not_served(path.unwrap_or_default()));
             }
             state.check_room(pool, name, size)?;
             state.check_quotas(&wanted.group(), name, size)?;
@@ -143,6 +151,8 @@ impl Catalogue {
         grown.more.size = Some(size);
         let allocated = matches!(wanted.more.source, Source::New { allocated: true });
         let done = check_free(pool, if allocated { size - before } else { 0 }).and_then(|()| {
+            // What is in memory its owner makes larger.
+            let Some(path) = path else { return self.show_grown(pool, name, size) };
             let failed = |error: std::io::Error| image_error(&path, &error);
             let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
             if allocated {
@@ -191,10 +201,10 @@ impl Catalogue {
         what: &str,
     ) -> Result<(), CatalogueError> {
         let name = &wanted.name;
-        let (served, mut before, path, mut size) = {
+        let (served, mut before, backend, mut size) = {
             let mut state = self.state();
             let volume = state.made(name)?;
-            (volume.stage.served(), volume.asked.of.clone(), volume.path.clone(), volume.size)
+            (volume.stage.served(), volume.asked.of.clone(), volume.backend.clone(), volume.size)
         };
         let new_size = wanted.more.size.unwrap_or(size);
         let locked = match served {
@@ -208,35 +218,45 @@ impl Catalogue {
         let recorded = self.take_room(name).and_then(|()| self.record_as(&to_be, own_group));
         let named = match served {
             Some(_) => Ok(()),
-            None => finish_recorded(wanted, &path),
+            None => finish_recorded(wanted, &backend),
         };
-        let cut = recorded.and(named).and_then(|()| match &locked {
+        let cut = recorded.and(named).and_then(|()| match (&backend, &locked) {
             // As long as the old back end is there, nobody else has the image.
-            Some(_) if new_size < size => cut(&path, new_size),
-            None if new_size < size => Err(not_served(path)),
+            (BackendConfig::File { path, .. }, Some(_)) if new_size < size => cut(path, new_size),
+            (BackendConfig::File { path, .. }, None) if new_size < size => {
+                Err(not_served(path.clone()))
+            }
             _ => Ok(()),
         });
         // The kernel may hold the image a moment longer than whoever has closed it.
         let patience = if locked.is_some() { Patience::AWhile } else { Patience::None };
-        drop(locked);
-        if cut.is_ok() {
+        // What is in memory would be lost with it, and is served again as it is.
+        let in_memory = pool.kind() == PoolKind::Modelled && locked.is_some();
+        let mut memory = locked.filter(|_| in_memory);
+        let mut serve = |of: &Wanted, size| match memory.take() {
+            Some(memory) => self.serve_on(pool, of, size, memory),
+            None if in_memory => Err(not_served(PathBuf::new())),
+            None => self.serve(pool, of, size, patience),
+        };
+        if cut.is_ok() && new_size < size {
             let mut state = self.state();
             let volume = state.made(name)?;
             (volume.size, volume.asked.of.more.size) = (new_size, Some(new_size));
             (size, before.more.size) = (new_size, Some(new_size));
         }
-        let again = cut.and_then(|()| self.serve(pool, wanted, new_size, patience));
+        let again = cut.and_then(|()| serve(wanted, new_size));
         let error = match again {
             Ok(id) => {
                 let mut state = self.state();
                 let volume = state.made(name)?;
                 (volume.stage, volume.asked.of) = (Stage::Ready(id), to_be);
+                (volume.size, volume.backend) = (new_size, backend.with_size(new_size));
                 volume.asked.has_own_group = own_group;
                 return Ok(());
             }
             Err(error) => error,
         };
-        let stage = match self.serve(pool, &before, size, patience) {
+        let stage = match serve(&before, size) {
             Ok(id) => Stage::Ready(id),
             Err(_) => Stage::Missing(error.to_string()),
         };
@@ -257,7 +277,7 @@ impl Catalogue {
         self.state().check_no_exports(name)?;
         self.exports.change(name, |entry| entry.is_leaving = true);
         let states = pool.answer(&pool.owner.volume_states(vec![served]));
-        let state = states.map(|states| states.get(&served).copied());
+        let state = states.map(|mut states| states.remove(&served));
         let state = match state {
             Ok(Some(state)) if state.clients == 0 => state,
             other => {

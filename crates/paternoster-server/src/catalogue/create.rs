@@ -7,14 +7,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::GroupLimits;
-use paternoster_disk::{Backend as _, FileOptions, NoVolume, VolumeId};
+use paternoster_disk::{Backend, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::durable::logged;
-use super::image::{Plan, check_free, image_error};
+use super::image::{Plan, check_free, check_size};
 use super::{Asked, Catalogue, Disk, Stage, State, Volume};
-use crate::acquire::open_image;
-use crate::config::{EXPORT, GroupKeys, SameDevice, VOLUME, Wanted, check_volume_name, is_in};
+use crate::config::{
+    BackendConfig, EXPORT, GroupKeys, PoolKind, SameDevice, Source, VOLUME, Wanted, ask_far,
+    check_volume_name, far_server, is_in,
+};
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
 use crate::messages::NewVolume;
@@ -37,8 +39,8 @@ impl Catalogue {
     ) -> Result<Put<VolumeAnswer>, CatalogueError> {
         check_volume_name(name).map_err(CatalogueError::Name)?;
         let mut wanted = Wanted::read(VOLUME, name, body).map_err(CatalogueError::Value)?;
-        self.decide_durable(&mut wanted)?;
         let pool = self.pool_of(&wanted)?;
+        self.decide_durable(&pool, &mut wanted)?;
         let _turn = self.turn(name)?;
         let known = self.state().volumes.contains_key(name);
         if !known {
@@ -66,9 +68,9 @@ impl Catalogue {
 
     fn create(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
         self.check_limits(pool, wanted)?;
-        let plan = Plan::of(pool, wanted, |name| self.template(pool, name))?;
+        let plan = self.plan(pool, wanted)?;
         check_free(pool, plan.takes_at_once())?;
-        let reserved = self.reserve(pool, wanted, None, (&plan.path, plan.size))?;
+        let reserved = self.reserve(pool, wanted, None, (&plan.backend, plan.size))?;
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
         let recorded = self.record(VOLUME, &wanted.name);
         let named = recorded.and_then(|()| image.finish());
@@ -88,6 +90,28 @@ impl Catalogue {
         Ok(())
     }
 
+    /// What a volume is to be that is asked for.
+    fn plan(&self, pool: &Disk, wanted: &Wanted) -> Result<Plan, CatalogueError> {
+        match (pool.kind(), &wanted.more.source) {
+            (PoolKind::Local, _) => {
+                return Plan::of(pool, wanted, |name| self.template(pool, name));
+            }
+            (PoolKind::Modelled, Source::New { allocated: false }) => {}
+            (PoolKind::Far, Source::Far(uri)) => {
+                let asked = (uri, wanted.more.size, !wanted.keys.read_only);
+                let backend = ask_far(&pool.config.keys, asked, &self.addresses);
+                let backend = backend.map_err(CatalogueError::Value)?;
+                let size = backend.size().unwrap_or_default();
+                return Ok(Plan::without_image(backend, size));
+            }
+            (kind, _) => return Err(CatalogueError::Source { pool: pool.name.clone(), kind }),
+        }
+        let size = wanted.more.size;
+        let size = size.ok_or_else(|| CatalogueError::Value("missing key `size`".to_owned()))?;
+        check_size(size)?;
+        Ok(Plan::without_image(pool.config.backend.with_size(size), size))
+    }
+
     /// The path of a template that is a volume; none if there is no volume of that name.
     fn template(&self, pool: &Disk, name: &str) -> Result<Option<PathBuf>, CatalogueError> {
         let state = self.state();
@@ -95,20 +119,20 @@ impl Catalogue {
         let why = match () {
             () if volume.asked.of.keys.pool.as_deref() != Some(&pool.name) => "is of another pool",
             () if !volume.asked.of.keys.read_only => "is not read-only, as a template is",
-            () => return Ok(Some(volume.path.clone())),
+            () => return Ok(volume.image().map(Path::to_owned)),
         };
-        let path = volume.path.clone();
+        let path = volume.image().unwrap_or(Path::new(name)).to_owned();
         Err(CatalogueError::Image { path, why: format!("volume {name:?} {why}") })
     }
 
-    /// Takes the volume of that image and size into the catalogue, if its pool has room and its
-    /// name is free. One of the file says whether somebody writes to it.
+    /// Takes the volume on that back end, of that size, into the catalogue, if its pool has room
+    /// and its name is free. One of the file says whether somebody writes to it.
     pub(super) fn reserve<'c>(
         &'c self,
         pool: &Disk,
         wanted: &'c Wanted,
         of_file: Option<bool>,
-        (path, size): (&Path, u64),
+        (backend, size): (&BackendConfig, u64),
     ) -> Result<Reserved<'c>, CatalogueError> {
         let room = self.rooms.volume();
         let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
@@ -125,6 +149,7 @@ impl Catalogue {
         }
         state.check_name_is_free(&name)?;
         let has_own_group = state.gets_own_group(wanted)?;
+        state.check_far(pool, &wanted.name, backend)?;
         state.check_room(pool, &wanted.name, size)?;
         state.check_quotas(&wanted.group(), &wanted.name, size)?;
         let mut of = wanted.clone();
@@ -132,13 +157,13 @@ impl Catalogue {
         let is_of_file = of_file.is_some();
         let writes = of_file.unwrap_or(!of.keys.read_only);
         let asked = Asked { is_of_file, ..Asked::by_request(of, has_own_group) };
-        let (path, room) = (path.to_owned(), Some(room));
-        let volume = Volume { asked, path, size, writes, stage: Stage::Creating, room };
+        let (backend, room) = (backend.clone(), Some(room));
+        let volume = Volume { asked, backend, size, writes, stage: Stage::Creating, room };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
     }
 
-    /// Opens the image of a volume that is in the catalogue, and has clients enter it.
+    /// Opens what stands behind a volume that is in the catalogue, and has clients enter it.
     pub(super) fn serve(
         &self,
         pool: &Disk,
@@ -147,23 +172,41 @@ impl Catalogue {
         patience: Patience,
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
-        let (path, writes) = {
+        let (of, writes) = {
             let mut state = self.state();
             let volume = state.volume(name)?;
             if !volume.asked.is_of_file {
                 volume.writes = !wanted.keys.read_only;
             }
-            (volume.path.clone(), volume.writes)
+            (volume.backend.clone(), volume.writes)
         };
-        let options = FileOptions { read_only: !writes, cache: pool.config.keys.cache };
-        let backend = open_image(&path, options, patience);
-        let backend = backend.map_err(|error| image_error(&path, &error))?;
-        check_device(pool, &path)?;
-        let has = backend.capabilities().size;
+        let opened = pool.common.open(&of, !writes, patience);
+        let opened = opened.map_err(|error| match &of {
+            BackendConfig::File { path, .. } => {
+                CatalogueError::Image { path: path.clone(), why: error.root_cause().to_string() }
+            }
+            _ => CatalogueError::NotOpened { name: name.clone(), why: format!("{error:#}") },
+        })?;
+        if let BackendConfig::File { path, .. } = &of {
+            check_device(pool, path)?;
+        }
+        let has = opened.capabilities().size;
         if has < size {
             let why = format!("it has {has} bytes, and the volume {size}");
-            return Err(CatalogueError::Image { path, why });
+            return Err(CatalogueError::NotOpened { name: name.clone(), why });
         }
+        self.serve_on(pool, wanted, size, opened)
+    }
+
+    /// Has clients enter a volume that is in the catalogue, on that back end.
+    pub(super) fn serve_on(
+        &self,
+        pool: &Disk,
+        wanted: &Wanted,
+        size: u64,
+        backend: Box<dyn Backend>,
+    ) -> Result<VolumeId, CatalogueError> {
+        let name = &wanted.name;
         let flushes = backend.capabilities().flushes;
         let group = wanted.group();
         let (lineage, room) = {
@@ -171,7 +214,7 @@ impl Catalogue {
             state.groups.enter(&group, pool.number, &wanted.group_keys());
             (state.groups.tenants(&group, pool.number), state.groups.room(&group))
         };
-        let (backend, io_prio) = (Box::new(backend), wanted.keys.ioprio);
+        let io_prio = wanted.keys.ioprio;
         let new = NewVolume { name: name.clone(), backend, io_prio, lineage };
         let refused =
             |refused: NoVolume| CatalogueError::Size { size, allowed: refused.to_string() };
@@ -202,6 +245,42 @@ impl State {
             return Err(not_own(wanted));
         }
         Ok(is_new)
+    }
+
+    /// Refuses a far volume that is another's already, or on another server than its pool.
+    pub(super) fn check_far(
+        &self,
+        pool: &Disk,
+        name: &str,
+        backend: &BackendConfig,
+    ) -> Result<(), CatalogueError> {
+        let uri_of = |backend: &'_ BackendConfig| match backend {
+            BackendConfig::Nbd { options, .. } => Some(options.uri.clone()),
+            _ => None,
+        };
+        let Some(uri) = uri_of(backend) else { return Ok(()) };
+        let disks = self.disks.iter().map(|disk| (&disk.name, &disk.config.backend));
+        let volumes = self.volumes.iter().filter(|(other, _)| *other != name);
+        let volumes = volumes.map(|(name, volume)| (name, &volume.backend));
+        let mut others = disks.chain(volumes);
+        if let Some((other, _)) = others.find(|(_, other)| other.is_far(&uri)) {
+            return Err(CatalogueError::Value(format!("{uri} is {other:?} already")));
+        }
+        if pool.config.keys.device.is_some() {
+            return Ok(());
+        }
+        let of_pool = self.volumes.iter().filter(|(other, volume)| {
+            *other != name && volume.asked.of.keys.pool.as_ref() == Some(&pool.name)
+        });
+        let mut uris = of_pool.filter_map(|(_, volume)| uri_of(&volume.backend));
+        match uris.find(|other| far_server(other) != far_server(&uri)) {
+            Some(other) => Err(CatalogueError::Value(format!(
+                "{uri} is on another server than {other}, and pool {:?} is one device: device = \
+                 NAME in the file says that they are, and what it is called",
+                pool.name
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a volume of that name and size for which the pool has no room beside the others.

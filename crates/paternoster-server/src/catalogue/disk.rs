@@ -7,12 +7,15 @@ use paternoster_disk::VolumeId;
 
 use super::exports::Export;
 use super::{Asked, Catalogue, Stage, State, Volume};
-use crate::config::{BackendConfig, Config, DiskConfig, Wanted, devices_of};
+use crate::common::Common;
+use crate::config::{
+    BackendConfig, Config, DiskConfig, PoolKind, VolumeConfig, Wanted, devices_of,
+};
 use crate::control::PATIENCE;
 use crate::ctl::{CatalogueError, GroupError};
 use crate::export_table::Entry;
 use crate::messages::OwnerHandle;
-use crate::owners::OfConfig;
+use crate::owners::{OfConfig, ServedDisk};
 
 /// The keys that say which bytes a disk has.
 const BYTES: [&str; 4] = ["backend", "path", "size", "uri"];
@@ -31,6 +34,8 @@ pub(crate) struct Disk {
     /// The volume that is all of it; none of a pool.
     pub(super) whole: Option<ServedVolume>,
     pub(crate) owner: OwnerHandle,
+    /// What its volumes have in common behind them.
+    pub(super) common: Common,
 }
 
 /// A volume that an owner serves.
@@ -51,7 +56,8 @@ impl ServedVolume {
 }
 
 impl Disk {
-    fn new(of: OfConfig<'_>, owner: &OwnerHandle, volumes: &[ServedVolume]) -> Self {
+    fn new(of: OfConfig<'_>, served: ServedDisk) -> Self {
+        let ServedDisk { handle, volumes, common } = served;
         let config = of.disk();
         let is_pool = config.is_pool;
         Self {
@@ -61,8 +67,14 @@ impl Disk {
             config: DiskConfig { volumes: Vec::new(), ..config.clone() },
             devices: devices_of(config).unwrap_or_default(),
             whole: volumes.first().copied().filter(|_| !is_pool),
-            owner: owner.clone(),
+            owner: handle,
+            common,
         }
+    }
+
+    /// What the volumes of a pool are.
+    pub(super) fn kind(&self) -> PoolKind {
+        self.config.keys.pool_kind().unwrap_or(PoolKind::Local)
     }
 
     /// Whether it is that one of a configuration.
@@ -102,9 +114,22 @@ impl Catalogue {
         self.state().disks.clone()
     }
 
-    /// All disks and pools as they were started, without their volumes.
+    /// All disks and pools as they were started; their volumes are those on other servers, of
+    /// which a reload does not ask again.
     pub(crate) fn disk_configs(&self) -> Vec<DiskConfig> {
-        self.state().disks.iter().map(|disk| disk.config.clone()).collect()
+        let state = self.state();
+        let of = |disk: &Arc<Disk>| {
+            let volumes = state.volumes.iter().filter(|(_, volume)| {
+                let is_far = matches!(volume.backend, BackendConfig::Nbd { .. });
+                is_far && volume.asked.of.keys.pool.as_ref() == Some(&disk.name)
+            });
+            let volumes = volumes.map(|(name, volume)| VolumeConfig {
+                name: name.clone(),
+                backend: volume.backend.clone(),
+            });
+            DiskConfig { volumes: volumes.collect(), ..disk.config.clone() }
+        };
+        state.disks.iter().map(of).collect()
     }
 
     pub(super) fn pool(&self, name: &str) -> Result<Arc<Disk>, CatalogueError> {
@@ -118,13 +143,7 @@ impl Catalogue {
 
 impl State {
     /// A disk is served, with what the configuration has of it.
-    pub(super) fn add_disk(
-        &mut self,
-        of: OfConfig<'_>,
-        owner: &OwnerHandle,
-        volumes: &[ServedVolume],
-    ) {
-        self.disks.push(Arc::new(Disk::new(of, owner, volumes)));
+    pub(super) fn add_disk(&mut self, of: OfConfig<'_>, served: ServedDisk) {
         self.disks_so_far = self.disks_so_far.max(of.number + 1);
         self.numbers.remove(&of.disk().name);
         for export in of.config.exports.iter().filter(|export| export.disk == of.index) {
@@ -135,16 +154,15 @@ impl State {
                 self.exports.insert(name, Export { asked, bytes, stage });
                 continue;
             }
-            let BackendConfig::File { path, .. } = &of.disk().volumes[export.volume].backend else {
-                continue;
-            };
-            let Some(served) = volumes.get(export.volume) else { continue };
+            let Some(volume) = served.volumes.get(export.volume) else { continue };
+            let backend = of.disk().volumes[export.volume].backend.clone();
             let mut asked = Asked::of_file(wanted);
             asked.of.more.size = Some(export.size);
-            let (path, size, writes) = (path.clone(), export.size, served.writes);
-            let (stage, room) = (Stage::Ready(served.id), None);
-            self.volumes.insert(name, Volume { asked, path, size, writes, stage, room });
+            let (size, writes) = (export.size, volume.writes);
+            let (stage, room) = (Stage::Ready(volume.id), None);
+            self.volumes.insert(name, Volume { asked, backend, size, writes, stage, room });
         }
+        self.disks.push(Arc::new(Disk::new(of, served)));
     }
 
     /// The number of a disk that comes, which no disk has had.

@@ -6,7 +6,6 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use super::turnover::{Named, Taken, Turnover, come, gone, named};
 use super::{Catalogue, Disk, State};
 use crate::acquire::{Acquired, acquire_for_disk};
 use crate::admission::RESERVED_FOR_DISK;
-use crate::config::{BackendConfig, Config, DiskConfig, GroupKeys};
+use crate::config::{Config, DiskConfig, GroupKeys};
 use crate::ctl::{CatalogueError, ReloadNote};
 use crate::owners::OfConfig;
 
@@ -52,31 +51,25 @@ impl NewDisk {
     fn has_in_way(&self, taken: &Taken<'_>) -> bool {
         let mut exports = self.config.exports.iter();
         exports.any(|export| taken.has_name(&export.name))
-            || self.images().any(|path| taken.has_image(path))
+            || self.locations().any(|location| taken.has_location(&location))
     }
 
     /// The same of another disk.
     fn has_disk_in_way(&self, other: &Disk) -> bool {
-        let taken = other.image();
-        self.config().name == other.name || self.images().any(|path| Some(path) == taken)
+        let taken = other.location();
+        self.config().name == other.name || self.locations().any(|location| Some(location) == taken)
     }
 
-    fn images(&self) -> impl Iterator<Item = &PathBuf> {
-        let volumes = self.config().volumes.iter();
-        volumes.filter_map(|volume| match &volume.backend {
-            BackendConfig::File { path, .. } => Some(path),
-            _ => None,
-        })
+    /// What no other disk or volume may have.
+    fn locations(&self) -> impl Iterator<Item = String> {
+        self.config().volumes.iter().filter_map(|volume| volume.backend.location())
     }
 }
 
 impl Disk {
-    /// The image of one that is no pool.
-    fn image(&self) -> Option<&PathBuf> {
-        match &self.config.backend {
-            BackendConfig::File { path, .. } if !self.is_pool => Some(path),
-            _ => None,
-        }
+    /// The path or URI of one that is no pool.
+    fn location(&self) -> Option<String> {
+        self.config.backend.location().filter(|_| !self.is_pool)
     }
 
     fn named(&self) -> Named<'_> {
@@ -141,7 +134,7 @@ impl State {
         let is_empty = new.config.exports.is_empty() && !new.config().is_pool;
         let had_some = || file.exports.iter().any(|export| export.disk == new.index);
         staying.any(|disk| new.has_disk_in_way(disk))
-            || new.images().any(|path| beside.has_image(path))
+            || new.locations().any(|location| beside.has_location(&location))
             || is_empty && had_some()
     }
 
@@ -240,10 +233,10 @@ impl Catalogue {
                 groups.for_each(|path| state.groups.leave(path, of.number));
                 CatalogueError::Value(format!("{error:#}"))
             })?;
-            state.add_disk(of, &started.handle, &started.volumes);
             started.entries(of.config, &state.groups).into_values().for_each(|entry| {
                 self.exports.insert(entry);
             });
+            state.add_disk(of, started.served);
         }
         names().for_each(|name| self.serve_exports_of(name));
         Ok(())

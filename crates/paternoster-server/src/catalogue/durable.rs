@@ -17,19 +17,33 @@ use std::io;
 
 use paternoster_disk::VolumeId;
 
-use super::image::{IMAGE, finish_recorded, image_error, path_of};
+use super::image::{IMAGE, backend_of, finish_recorded, image_error};
 use super::record::{GroupRecord, MadeRecord, Records};
 use super::store::{self, EXPORTS, GROUPS, VOLUMES};
 use super::{Asked, Catalogue, Disk, Stage, State, Volume};
-use crate::config::{GroupKeys, VOLUME, Wanted};
+use crate::config::{BackendConfig, GroupKeys, PoolKind, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, Data};
 use crate::sockets::Patience;
 
 impl Catalogue {
-    /// Says of a volume that is asked for whether it is durable, if the request does not.
-    pub(super) fn decide_durable(&self, wanted: &mut Wanted) -> Result<(), CatalogueError> {
-        let durable = *wanted.more.durable.get_or_insert(self.store.is_some());
-        if durable && self.store.is_none() { Err(CatalogueError::NoStateDir) } else { Ok(()) }
+    /// Says of a volume that is asked for whether it is durable, if the request does not; one in
+    /// memory goes with the server.
+    pub(super) fn decide_durable(
+        &self,
+        pool: &Disk,
+        wanted: &mut Wanted,
+    ) -> Result<(), CatalogueError> {
+        let lasts = pool.kind() != PoolKind::Modelled;
+        let durable = *wanted.more.durable.get_or_insert(lasts && self.store.is_some());
+        match () {
+            () if durable && self.store.is_none() => Err(CatalogueError::NoStateDir),
+            () if durable && !lasts => Err(CatalogueError::Value(format!(
+                "pool {:?} is modelled, and its volumes go with the server: \"durable\": false is \
+                 allowed",
+                pool.name
+            ))),
+            () => Ok(()),
+        }
     }
 
     /// Says of an export that is asked for whether it is durable; it lasts no longer than its
@@ -187,8 +201,11 @@ impl Catalogue {
     fn serve_again(&self, wanted: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
         let (pool, size) = (self.pool_of(wanted)?, wanted.more.size.unwrap_or_default());
         self.insert_missing(&pool, wanted, record);
-        let path = path_of(&pool, wanted);
-        let served = path.and_then(|path| finish_recorded(wanted, &path)).and_then(|()| {
+        let named = backend_of(&pool, wanted).and_then(|of| {
+            self.state().check_far(&pool, &wanted.name, &of)?;
+            finish_recorded(wanted, &of)
+        });
+        let served = named.and_then(|()| {
             self.take_room(&wanted.name)?;
             self.serve(&pool, wanted, size, Patience::AWhile)
         });
@@ -201,14 +218,14 @@ impl Catalogue {
 
     /// Takes a volume into the catalogue that is not served.
     fn insert_missing(&self, pool: &Disk, wanted: &Wanted, record: MadeRecord) {
-        // Where the pool has no directory by now, the volume says so and has no path.
-        let path = path_of(pool, wanted).unwrap_or_default();
+        // Where the pool is another one by now, the volume says so and has nothing behind it.
+        let backend = backend_of(pool, wanted).unwrap_or(BackendConfig::Memory { size: 0 });
         let size = wanted.more.size.unwrap_or_default();
         let opening = Stage::Missing("it is being opened".to_owned());
         let mut state = self.state();
         let asked = Asked::recorded(wanted.clone(), record, &state.groups);
         let writes = !wanted.keys.read_only;
-        let volume = Volume { asked, path, size, writes, stage: opening, room: None };
+        let volume = Volume { asked, backend, size, writes, stage: opening, room: None };
         state.volumes.insert(wanted.name.clone(), volume);
     }
 
@@ -218,7 +235,7 @@ impl Catalogue {
         let (name, data) = (&of.name, record.removing.unwrap_or_default());
         let pool = self.pool_of(of)?;
         self.insert_missing(&pool, of, record);
-        let named = path_of(&pool, of).and_then(|path| finish_recorded(of, &path));
+        let named = backend_of(&pool, of).and_then(|of_is| finish_recorded(of, &of_is));
         let ended = named.and_then(|()| match data {
             Data::Delete => self.delete_image(of),
             Data::Keep => self.sync_name(of),
@@ -235,9 +252,9 @@ impl Catalogue {
     /// Deletes the image of a volume that was made with it, unless it is another's by now.
     pub(super) fn delete_image(&self, of: &Wanted) -> Result<(), CatalogueError> {
         let pool = self.pool_of(of)?;
-        let path = path_of(&pool, of)?;
+        let BackendConfig::File { path, .. } = backend_of(&pool, of)? else { return Ok(()) };
         let of_another = self.state().volumes.iter().find_map(|(other, volume)| {
-            (*other != of.name && volume.path == path).then(|| other.clone())
+            (*other != of.name && volume.image() == Some(&path)).then(|| other.clone())
         });
         if let Some(other) = of_another {
             let why = format!("it is the image of volume {other:?} by now");
@@ -253,7 +270,7 @@ impl Catalogue {
             return Ok(());
         }
         let pool = self.pool_of(of)?;
-        let path = path_of(&pool, of)?;
+        let BackendConfig::File { path, .. } = backend_of(&pool, of)? else { return Ok(()) };
         store::sync_directory_of(&path).map_err(|error| image_error(&path, &error))
     }
 
@@ -287,11 +304,11 @@ const ORPHANS_SHOWN: usize = 5;
 impl State {
     fn orphans(&self, pool: &Disk) -> Vec<String> {
         let Some(directory) = &pool.config.keys.path else { return Vec::new() };
-        let known: BTreeSet<_> = self.volumes.values().map(|volume| &volume.path).collect();
+        let known: BTreeSet<_> = self.volumes.values().filter_map(Volume::image).collect();
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
         let images = files
             .map(|file| file.path())
-            .filter(|path| path.to_string_lossy().ends_with(IMAGE) && !known.contains(path));
+            .filter(|path| path.to_string_lossy().ends_with(IMAGE) && !known.contains(&**path));
         let mut names: Vec<_> = images
             .filter_map(|path| Some(format!("{:?}", path.file_name()?.to_string_lossy())))
             .collect();

@@ -13,7 +13,7 @@ use paternoster::GroupLimits;
 use serde_json::{Map, Value};
 
 use super::{Catalogue, State};
-use crate::config::{ExportKeys, GroupKeys, Wanted, differing};
+use crate::config::{ExportKeys, GroupKeys, PoolKind, Wanted, differing};
 
 impl Catalogue {
     /// The groups, volumes and exports that were made by request, as TOML: what a file declares
@@ -31,7 +31,8 @@ impl Catalogue {
             }
         }
         let mut in_file = |of: &Wanted, has_own_group: bool| {
-            let mut keys = keys_in_file(of);
+            let is_sized = state.pool_of(of).is_ok_and(|pool| pool.kind() != PoolKind::Local);
+            let mut keys = keys_in_file(of, is_sized);
             let path = of.group();
             if has_own_group && of.more.limits != GroupLimits::NONE {
                 // They are a group's in a file, which then has the weight beside.
@@ -57,10 +58,13 @@ impl Catalogue {
     }
 }
 
-/// What a file says of what is made like this.
-fn keys_in_file(of: &Wanted) -> Map<String, Value> {
+/// What a file says of what is made like this, in a pool that says how large its volumes are.
+fn keys_in_file(of: &Wanted, is_sized: bool) -> Map<String, Value> {
     let mut keys = of.keys.clone();
-    keys.path = of.path().cloned();
+    (keys.path, keys.uri) = (of.path().cloned(), of.uri().cloned());
+    if is_sized {
+        keys.size = of.more.size;
+    }
     differing(&keys, &ExportKeys::default())
 }
 

@@ -250,9 +250,9 @@ impl Catalogue {
         let Declared { of, size, takes, writes } = new;
         let _turn = self.turn_within(&of.name, Duration::ZERO)?;
         match takes {
-            Takes::Image(path) => {
+            Takes::All(backend) => {
                 let pool = self.pool_of(of)?;
-                let reserved = self.reserve(&pool, of, Some(*writes), (path, *size))?;
+                let reserved = self.reserve(&pool, of, Some(*writes), (backend, *size))?;
                 let served = self.serve(&pool, of, *size, patience)?;
                 reserved.keep(served);
                 self.serve_exports_of(&of.name);

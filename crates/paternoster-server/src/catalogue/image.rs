@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::Disk;
 use super::store::{UNFINISHED, sync_directory_of};
-use crate::config::{MULTIPLE, Source, Wanted};
+use crate::config::{BackendConfig, MULTIPLE, PoolKind, Source, Wanted, far_options};
 use crate::ctl::CatalogueError;
 
 /// How the name of an image ends.
@@ -31,7 +31,7 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// An image that is to be a volume, and how it comes to be; nothing is changed yet.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) path: PathBuf,
+    pub(super) backend: BackendConfig,
     pub(super) size: u64,
     from: From,
     copy: bool,
@@ -52,6 +52,7 @@ enum From {
 /// An image that is there, and removed when this is dropped if it was made and is not kept.
 #[derive(Debug)]
 pub(super) struct Image {
+    /// Nowhere, where there is none.
     path: PathBuf,
     /// Whether it was made, and has not its own name yet.
     is_unfinished: bool,
@@ -69,6 +70,10 @@ impl Plan {
         let path = path_of(pool, wanted)?;
         let asked = wanted.more.size;
         let (from, has) = match &wanted.more.source {
+            Source::Far(_) => {
+                let (pool, kind) = (pool.name.clone(), pool.kind());
+                return Err(CatalogueError::Source { pool, kind });
+            }
             Source::New { allocated } => (From::New { allocated: *allocated }, None),
             Source::Template(name) => {
                 let template = match template(name)? {
@@ -88,7 +93,8 @@ impl Plan {
                     let allowed = format!("the image has {has} bytes, and so has the volume");
                     return Err(CatalogueError::Size { size, allowed });
                 }
-                return Ok(Self { path, size: has, from: From::Itself, copy, durable });
+                let backend = file(pool, path);
+                return Ok(Self { backend, size: has, from: From::Itself, copy, durable });
             }
         };
         let size =
@@ -98,7 +104,12 @@ impl Plan {
             return Err(CatalogueError::Size { size, allowed });
         }
         check_size(size)?;
-        Ok(Self { path, size, from, copy, durable })
+        Ok(Self { backend: file(pool, path), size, from, copy, durable })
+    }
+
+    /// A volume on what is no image.
+    pub(super) fn without_image(backend: BackendConfig, size: u64) -> Self {
+        Self { backend, size, from: From::Itself, copy: false, durable: false }
     }
 
     /// Bytes that the file system is asked to set aside at once.
@@ -112,7 +123,11 @@ impl Plan {
 
     /// Makes the image.
     pub(super) fn carry_out(self, pool: &Disk) -> Result<Image, CatalogueError> {
-        let Self { path, size, from, copy, durable } = self;
+        let Self { backend, size, from, copy, durable } = self;
+        let path = match backend {
+            BackendConfig::File { path, .. } => path,
+            _ => PathBuf::new(),
+        };
         if matches!(from, From::Itself) {
             return Ok(Image { path, is_unfinished: false, is_temporary: false });
         }
@@ -184,11 +199,15 @@ fn name(path: &Path) -> Result<(), CatalogueError> {
 }
 
 /// Gives the image of a volume that was made its name, if a crash came before that.
-pub(super) fn finish_recorded(of: &Wanted, path: &Path) -> Result<(), CatalogueError> {
-    if !of.is_new() || path.exists() || !unfinished(path).exists() {
-        return Ok(());
+pub(super) fn finish_recorded(of: &Wanted, of_is: &BackendConfig) -> Result<(), CatalogueError> {
+    match of_is {
+        BackendConfig::File { path, .. }
+            if of.is_new() && !path.exists() && unfinished(path).exists() =>
+        {
+            name(path)
+        }
+        _ => Ok(()),
     }
-    name(path)
 }
 
 /// Refuses a size that no volume has that is made.
@@ -225,11 +244,30 @@ pub(super) fn image_error(path: &Path, error: &io::Error) -> CatalogueError {
     CatalogueError::Image { path: path.to_owned(), why: error.to_string() }
 }
 
+/// What stands behind a volume that a request has made.
+pub(super) fn backend_of(pool: &Disk, wanted: &Wanted) -> Result<BackendConfig, CatalogueError> {
+    let size = wanted.more.size.unwrap_or_default();
+    Ok(match (pool.kind(), &wanted.more.source) {
+        (PoolKind::Local, _) => file(pool, path_of(pool, wanted)?),
+        (PoolKind::Far, Source::Far(uri)) => {
+            let options = far_options(&pool.config.keys, uri);
+            BackendConfig::Nbd { options, size, rotational: false }
+        }
+        (PoolKind::Modelled, Source::New { .. }) => pool.config.backend.with_size(size),
+        (kind, _) => return Err(CatalogueError::Source { pool: pool.name.clone(), kind }),
+    })
+}
+
+/// An image of a pool.
+fn file(pool: &Disk, path: PathBuf) -> BackendConfig {
+    BackendConfig::File { path, cache: pool.config.keys.cache }
+}
+
 /// Where the image of a volume is.
-pub(super) fn path_of(pool: &Disk, wanted: &Wanted) -> Result<PathBuf, CatalogueError> {
+fn path_of(pool: &Disk, wanted: &Wanted) -> Result<PathBuf, CatalogueError> {
     match &wanted.more.source {
         Source::Path(path) => beside(pool, path),
-        Source::New { .. } | Source::Template(_) => {
+        Source::New { .. } | Source::Template(_) | Source::Far(_) => {
             Ok(directory(pool)?.join(format!("{}{IMAGE}", wanted.name)))
         }
     }

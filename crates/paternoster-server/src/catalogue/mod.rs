@@ -29,7 +29,7 @@ mod store;
 mod turnover;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,11 +44,10 @@ pub(crate) use self::record::Records;
 pub(crate) use self::store::Store;
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Rooms, VolumeRoom};
-use crate::config::{Config, EXPORT, VOLUME, Wanted};
+use crate::config::{BackendConfig, Config, EXPORT, ListenAddress, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
-use crate::messages::OwnerHandle;
-use crate::owners::{OfConfig, Owners};
+use crate::owners::{OfConfig, Owners, ServedDisk};
 use crate::uri::Place;
 
 /// How long a request waits for another one that changes the same name.
@@ -60,6 +59,7 @@ pub(crate) struct Catalogue {
     owners: Arc<Owners>,
     /// Where the sockets are, in the order of the configuration.
     places: Vec<Place>,
+    addresses: Vec<ListenAddress>,
     pub(crate) exports: Arc<ServedExports>,
     rooms: Rooms,
     /// Where durable volumes and groups are recorded, if anywhere.
@@ -92,9 +92,10 @@ struct State {
 #[derive(Debug)]
 struct Volume {
     asked: Asked,
-    path: PathBuf,
+    /// What stands behind it.
+    backend: BackendConfig,
     size: u64,
-    /// Whether its image is open for writing.
+    /// Whether that is open for writing.
     writes: bool,
     /// With what its owner calls it.
     stage: Stage<VolumeId>,
@@ -134,17 +135,18 @@ impl Catalogue {
     /// What the configuration serves, with the handles and volumes of its disks.
     pub(crate) fn new(
         config: &Config,
-        (owners, disks): (Arc<Owners>, &[(OwnerHandle, Vec<ServedVolume>)]),
+        (owners, disks): (Arc<Owners>, Vec<ServedDisk>),
         (groups, rooms): (Groups, Rooms),
         (exports, places): (Arc<ServedExports>, Vec<Place>),
         store: Option<Store>,
     ) -> Self {
         let mut state = State::of(groups);
-        for (index, (owner, volumes)) in disks.iter().enumerate() {
-            state.add_disk(OfConfig { config, index, number: index }, owner, volumes);
+        for (index, disk) in disks.into_iter().enumerate() {
+            state.add_disk(OfConfig { config, index, number: index }, disk);
         }
+        let addresses = config.listen.iter().map(|listen| listen.address.clone()).collect();
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        Self { owners, places, exports, rooms, store, state, freed, following }
+        Self { owners, places, addresses, exports, rooms, store, state, freed, following }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -297,6 +299,16 @@ impl Asked {
         // By now the group may be the file's.
         let has_own_group = record.own_group && !groups.is_of_file(&of.group());
         Self { of, is_of_file: false, has_own_group, recorded: Some(record) }
+    }
+}
+
+impl Volume {
+    /// Its image, if it is a file or a block device.
+    fn image(&self) -> Option<&Path> {
+        match &self.backend {
+            BackendConfig::File { path, .. } => Some(path),
+            _ => None,
+        }
     }
 }
 

@@ -20,7 +20,8 @@ impl Catalogue {
             state.check_no_exports(name)?;
             let volume = state.made(name)?;
             if question.data == Data::Delete && !volume.asked.of.is_new() {
-                return Err(CatalogueError::NotMadeHere(volume.path.clone()));
+                let location = volume.backend.location().unwrap_or_default();
+                return Err(CatalogueError::NotMadeHere(location));
             }
             (volume.asked.of.clone(), volume.stage.served(), volume.asked.has_own_group)
         };

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 
 use paternoster_disk::VolumeId;
 use serde_json::Value;
 
 use super::image::free;
 use super::{Catalogue, Volume};
-use crate::config::is_in;
+use crate::config::{BackendConfig, is_in};
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
     VolumesQuestion,
 };
 use crate::messages::VolumeState;
-use crate::stat::Stat;
+use crate::stat::{FarStat, Stat};
 
 /// Those of the objects behind a name that are meant, so many at most; and the name to go on
 /// behind, if there are more.
@@ -88,6 +89,7 @@ impl Catalogue {
                 state.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
             PoolAnswer {
                 name: pool.name.clone(),
+                backend: pool.config.backend.kind().to_owned(),
                 path: pool.config.keys.path.clone(),
                 devices: pool.devices.clone(),
                 capacity: pool.config.keys.capacity,
@@ -112,7 +114,11 @@ impl Catalogue {
             pool: of.keys.pool.clone().unwrap_or_default(),
             size: volume.size,
             source: body.remove("source").filter(|_| !volume.asked.is_of_file),
-            path: volume.path.clone(),
+            path: volume.image().map(Path::to_owned),
+            uri: match &volume.backend {
+                BackendConfig::Nbd { options, .. } => Some(options.uri.to_string()),
+                _ => None,
+            },
             group: of.group(),
             weight: own.map(|keys| keys.weights().weight.value()),
             limits: body.remove("limits").filter(|limits| *limits != Value::Null),
@@ -124,6 +130,7 @@ impl Catalogue {
             export: of.name.clone(),
             state: stage,
             why,
+            far: None,
             clients: 0,
             uris: self.uris(&of.name),
         }
@@ -145,7 +152,7 @@ impl Catalogue {
             states.extend(answer.into_iter().map(|(id, state)| ((name.clone(), id), state)));
         }
         for (id, of) in shown {
-            let Some(state) = id.and_then(|id| states.get(&(of.pool.clone(), id))) else {
+            let Some(state) = id.and_then(|id| states.remove(&(of.pool.clone(), id))) else {
                 continue;
             };
             of.clients = state.clients;
@@ -153,7 +160,9 @@ impl Catalogue {
                 of.state = VolumeStage::Poisoned;
                 of.why = Some("a sync has failed: reopen it".to_owned());
             }
-            of.why = state.damage.map(|damage| damage.to_string()).or(of.why.take());
+            let damage = state.damage.map(|damage| damage.to_string());
+            of.why = damage.or(of.why.take()).or(state.warnings.into_iter().next());
+            of.far = state.far.map(FarStat::of);
         }
         Ok(())
     }

@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -53,7 +52,7 @@ pub(super) struct Declared {
 /// What no other may have beside a volume or an export.
 #[derive(Clone, Debug)]
 pub(super) enum Takes {
-    Image(PathBuf),
+    All(BackendConfig),
     /// Of a volume or disk, unless both only read.
     Bytes(Range<u64>),
 }
@@ -79,7 +78,8 @@ pub(super) fn named(of: &Wanted) -> Named<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Taken<'a> {
     names: BTreeSet<&'a str>,
-    images: BTreeSet<&'a PathBuf>,
+    /// Paths and URIs.
+    locations: BTreeSet<String>,
     bytes: BTreeMap<Place<'a>, Vec<(&'a Range<u64>, bool)>>,
 }
 
@@ -244,7 +244,7 @@ impl State {
         exports.chain(volumes.map(|volume| Declared {
             of: volume.asked.of.clone(),
             size: volume.size,
-            takes: Takes::Image(volume.path.clone()),
+            takes: Takes::All(volume.backend.clone()),
             writes: volume.writes,
         }))
     }
@@ -283,15 +283,14 @@ impl Declared {
     fn of_file(file: &Config, export: &ExportConfig) -> Self {
         let backend = &file.disks[export.disk].volumes[export.volume].backend;
         let of = Wanted::of_file(export);
-        let (takes, writes) = match backend {
-            BackendConfig::File { path, .. } if export.what() == VOLUME => {
-                let mut on_it = file
-                    .exports
-                    .iter()
-                    .filter(|other| (other.disk, other.volume) == (export.disk, export.volume));
-                (Takes::Image(path.clone()), on_it.any(|other| !other.keys.read_only))
-            }
-            _ => (Takes::Bytes(export.bytes()), !export.keys.read_only),
+        let (takes, writes) = if export.what() == VOLUME {
+            let mut on_it = file
+                .exports
+                .iter()
+                .filter(|other| (other.disk, other.volume) == (export.disk, export.volume));
+            (Takes::All(backend.clone()), on_it.any(|other| !other.keys.read_only))
+        } else {
+            (Takes::Bytes(export.bytes()), !export.keys.read_only)
         };
         Self { of, size: export.size, takes, writes }
     }
@@ -304,7 +303,7 @@ impl<'a> Taken<'a> {
         for one in all {
             taken.names.insert(&one.of.name);
             match &one.takes {
-                Takes::Image(path) => _ = taken.images.insert(path),
+                Takes::All(backend) => taken.locations.extend(backend.location()),
                 Takes::Bytes(bytes) => {
                     let there = taken.bytes.entry(place_of(one)).or_default();
                     there.push((bytes, one.writes));
@@ -324,7 +323,9 @@ impl<'a> Taken<'a> {
         };
         self.has_name(&one.of.name)
             || match &one.takes {
-                Takes::Image(path) => self.has_image(path),
+                Takes::All(backend) => {
+                    backend.location().is_some_and(|location| self.has_location(&location))
+                }
                 Takes::Bytes(bytes) => overlaps(bytes),
             }
     }
@@ -338,8 +339,8 @@ impl<'a> Taken<'a> {
         self.names.contains(name)
     }
 
-    pub(super) fn has_image(&self, path: &PathBuf) -> bool {
-        self.images.contains(path)
+    pub(super) fn has_location(&self, location: &str) -> bool {
+        self.locations.contains(location)
     }
 }
 

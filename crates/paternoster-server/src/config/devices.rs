@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BackendConfig, DiskConfig};
 
-/// Returns the devices that the files of a disk are on, and none of them if they are unknown; none
-/// for another back end.
+/// Returns the devices that the files of a disk are on, and none of them if they are unknown; of a
+/// pool on other servers what it says that these have in common; none for another back end.
 pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
-    let mut all = None::<BTreeSet<_>>;
+    let mut all = disk.keys.device.clone().map(|device| BTreeSet::from([device]));
     let volumes = disk.volumes.iter().map(|volume| &volume.backend);
     for on in volumes.chain(disk.volumes.is_empty().then_some(&disk.backend)).filter_map(of_volume)
     {
@@ -23,7 +23,8 @@ fn of_volume(backend: &BackendConfig) -> Option<BTreeSet<String>> {
         BackendConfig::Memory { .. }
         | BackendConfig::Modelled { .. }
         | BackendConfig::Device { .. }
-        | BackendConfig::Nbd { .. } => None,
+        | BackendConfig::Nbd { .. }
+        | BackendConfig::NbdPool => None,
     }
 }
 

@@ -73,8 +73,9 @@ fn compared<'k>(
     old: &'k ExportKeys,
     new: &'k ExportKeys,
 ) -> impl Iterator<Item = (OfKey, OfKey)> + use<'k> {
-    // An image that has grown is the size of its volume at once.
-    let has_grown = what == VOLUME && new.size >= old.size;
+    // An image that has grown is the size of its volume at once. A server says of its export what
+    // it was when it was opened.
+    let has_grown = what == VOLUME && new.uri.is_none() && new.size >= old.size;
     let keys = values(old).zip(values(new));
     keys.filter(move |((key, _), _)| !(has_grown && *key == "size"))
 }

@@ -13,8 +13,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use paternoster::Nanos;
-use paternoster_disk::{CacheChoice, NbdOptions, block_of, device_size, is_rotational};
-use paternoster_model::{Model as _, Op, open_device};
+use paternoster_disk::{CacheChoice, NbdOptions, NbdUri, block_of, device_size, is_rotational};
 
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
@@ -23,7 +22,8 @@ use super::keys::{
     VOLUME,
 };
 use super::mistakes::Mistakes;
-use super::pool::{self, Directory, Pool};
+use super::modelled::Modelled;
+use super::pool::{self, Pool};
 use super::scheduler::SchedulerChoice;
 use super::{listen, machine, nbd, polling};
 use crate::depth::{self, Depth};
@@ -37,8 +37,8 @@ pub struct DiskConfig {
     pub is_pool: bool,
     /// What is set of it.
     pub keys: DiskKeys,
-    /// What stands behind it. Behind a pool that is the file of each volume: here its directory, or
-    /// its first volume.
+    /// What stands behind it. Behind a pool that is the file or server of each volume: here the
+    /// directory, or a first file, or that it is servers.
     pub backend: BackendConfig,
     /// Its volumes, in the order in which they were written; at least one, or of a pool that has a
     /// directory any number.
@@ -113,6 +113,8 @@ pub enum BackendConfig {
         /// Further time for each KiB of it, up to 1 ms; nothing where none was written:
         /// `ns_per_kib`.
         per_kib: Nanos,
+        /// Time of a sync, up to 10 s: `sync_us`.
+        sync: Nanos,
     },
     /// Memory that is as slow as a device of the laboratory: `backend = "modelled"`, with `model`.
     Device {
@@ -130,6 +132,8 @@ pub enum BackendConfig {
         /// Whether the server says that it is rotational; where it could not be asked it is not.
         rotational: bool,
     },
+    /// Exports of other NBD servers, as the volumes of a pool have them.
+    NbdPool,
 }
 
 impl BackendConfig {
@@ -139,8 +143,49 @@ impl BackendConfig {
             Self::File { .. } => "file",
             Self::Memory { .. } => "memory",
             Self::Modelled { .. } | Self::Device { .. } => "modelled",
-            Self::Nbd { .. } => "nbd",
+            Self::Nbd { .. } | Self::NbdPool => "nbd",
         }
+    }
+
+    /// Returns the path or URI that no other disk or volume may have beside it; none of memory.
+    pub(crate) fn location(&self) -> Option<String> {
+        match self {
+            Self::File { path, .. } => Some(path.display().to_string()),
+            Self::Nbd { options, .. } => Some(options.uri.to_string()),
+            Self::Memory { .. } | Self::Modelled { .. } | Self::Device { .. } | Self::NbdPool => {
+                None
+            }
+        }
+    }
+
+    /// Returns whether it is that export of another server.
+    pub(crate) fn is_far(&self, uri: &NbdUri) -> bool {
+        matches!(self, Self::Nbd { options, .. } if options.uri == *uri)
+    }
+
+    /// Returns its bytes, where it is no file.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::Memory { size }
+            | Self::Modelled { size, .. }
+            | Self::Device { size, .. }
+            | Self::Nbd { size, .. } => Some(*size),
+            Self::File { .. } | Self::NbdPool => None,
+        }
+    }
+
+    /// The same with so many bytes; of what has them elsewhere, as that is known to have them.
+    #[must_use]
+    pub(crate) fn with_size(&self, bytes: u64) -> Self {
+        let mut sized = self.clone();
+        match &mut sized {
+            Self::Memory { size }
+            | Self::Modelled { size, .. }
+            | Self::Device { size, .. }
+            | Self::Nbd { size, .. } => *size = bytes,
+            Self::File { .. } | Self::NbdPool => {}
+        }
+        sized
     }
 
     /// The ops a second that a modelled disk does in reads of 4 KiB, each of which counts as one
@@ -184,9 +229,6 @@ impl Checked {
     }
 }
 
-/// Bytes of a sector.
-const SECTOR: u64 = 512;
-
 /// What is there beside the disks that are checked.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'a> {
@@ -205,7 +247,6 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
     let mut files = Files::default();
     for draft in &whole.disks {
         let disk = check_disk(draft, whole, beside, &mut files, mistakes);
-        mistakes.note(nbd::check_alone(draft, &disk, &disks));
         if let Some(other) = disks.iter().find(|other| other.name == disk.name) {
             let (name, what, other) = (disk.name.clone(), disk.what(), other.what());
             mistakes.add(&draft.name.place, Problem::DiskAndPool { name, what, other });
@@ -215,9 +256,12 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
     disks
 }
 
-/// The files of volumes that were looked at, and whose they are.
+/// The files and far exports of disks and volumes, and whose they are.
 #[derive(Default)]
-pub(super) struct Files(BTreeMap<FileId, (&'static str, String)>);
+pub(super) struct Files {
+    files: BTreeMap<FileId, (&'static str, String)>,
+    uris: BTreeMap<String, (&'static str, String)>,
+}
 
 impl Files {
     /// A volume is to be that file, and refused where it cannot be.
@@ -231,7 +275,7 @@ impl Files {
     ) {
         let Some(file) = file else { return };
         mistakes.note(machine::check_file_access(path, is_written));
-        match self.0.entry(file) {
+        match self.files.entry(file) {
             Entry::Vacant(free) => {
                 free.insert((what, name.to_owned()));
             }
@@ -240,6 +284,24 @@ impl Files {
                 let path_shown = path.value.clone();
                 let problem = Problem::SameFile { path: path_shown, of, other };
                 mistakes.add(&path.place, problem);
+            }
+        }
+    }
+
+    /// The same of an export of another server.
+    pub(super) fn take_far(
+        &mut self,
+        (what, name): (&'static str, &str),
+        uri: Option<&NbdUri>,
+        state: &State,
+        mistakes: &mut Mistakes,
+    ) {
+        let (Some(uri), Some(place)) = (uri, state.place()) else { return };
+        match self.uris.entry(uri.to_string()) {
+            Entry::Vacant(free) => _ = free.insert((what, name.to_owned())),
+            Entry::Occupied(of) => {
+                let (uri, (of, other)) = (of.key().clone(), of.get().clone());
+                mistakes.add(place, Problem::SameUri { uri, of, other });
             }
         }
     }
@@ -266,8 +328,8 @@ fn check_disk(
         let disk = name.value.clone();
         mistakes.add(&name.place, Problem::DiskAsGroup { what, disk });
     }
-    let Pool { volumes: behind, directory } = if is_pool {
-        pool::check(draft, whole, files, mistakes)
+    let Pool { volumes: behind, backend: of_pool, rotational: rotates } = if is_pool {
+        pool::check(draft, whole, beside, files, mistakes)
     } else {
         let writes = |export: &Object<ExportKeys>| {
             export.keys.disk.as_ref() == Some(&name.value) && export.may_write()
@@ -277,15 +339,15 @@ fn check_disk(
         if let Some(path) = path_of(draft) {
             files.take((what, &name.value), &path, behind.file, is_written, mistakes);
         }
+        files.take_far((what, &name.value), keys.uri.as_ref(), &states.uri, mistakes);
         if behind.size == Some(0) {
             let place = states.size.place().unwrap_or(&name.place);
             mistakes.add(place, Problem::EmptyDisk { what, disk: name.value.clone() });
         }
-        Pool { volumes: vec![(name.value.clone(), behind)], directory: None }
+        Pool { volumes: vec![(name.value.clone(), behind)], ..Pool::default() }
     };
-    let of_directory = directory.iter().filter(|_| behind.is_empty()).map(|at| Some(at.rotational));
-    let rotational = behind.iter().map(|(_, behind)| behind.rotational).chain(of_directory);
-    let rotational = rotational.reduce(|one, other| Some(one? || other?)).flatten();
+    let of_volumes = behind.iter().map(|(_, behind)| behind.rotational);
+    let rotational = of_volumes.reduce(|one, other| Some(one? || other?)).unwrap_or(rotates);
     let rotational = keys.rotational.or(rotational).filter(|_| !states.rotational.is_wrong());
     let scheduler = choice(draft, rotational);
     check_live(draft, scheduler, mistakes);
@@ -300,12 +362,8 @@ fn check_disk(
     }
     let config = configs.zip(scheduler).filter(|_| mistakes.count() == before);
     let config = config.and_then(|(volumes, scheduler)| {
-        let file = |Directory { path, .. }| BackendConfig::File { path, cache: keys.cache };
-        let backend = directory.map(file).or_else(|| Some(volumes.first()?.backend.clone()))?;
-        let size = match &backend {
-            BackendConfig::Nbd { size, .. } => Some(*size),
-            _ => keys.size,
-        };
+        let backend = of_pool.or_else(|| Some(volumes.first()?.backend.clone()))?;
+        let size = if is_pool { None } else { backend.size() };
         let keys = DiskKeys { size, polling: keys.polling.in_force(), ..keys.clone() };
         Some(DiskConfig { name: name.value.clone(), is_pool, keys, backend, volumes, scheduler })
     });
@@ -395,22 +453,20 @@ fn check_backend(
         }
         Some(kind @ BackendKind::Modelled) => {
             let check = of_kind(kind.name());
-            check.refuse_others(mistakes);
             let size = check.required("size", keys.size, &states.size, mistakes);
-            if states.model.is_missing() {
-                Behind::no_file(check.servers(size, mistakes), size, false)
-            } else {
-                check.refuse_servers(mistakes);
-                check.device(size, is_written, mistakes)
+            let device = Modelled::of(check, is_written, mistakes);
+            if let Err(problem) = device.check_bytes(size.unwrap_or_default()) {
+                mistakes.note(states.size.refuse(problem));
             }
+            device.behind(size)
         }
         Some(kind @ BackendKind::Nbd) => {
             let check = of_kind(kind.name());
             check.refuse_others(mistakes);
-            nbd::check(check, beside, is_written, mistakes)
+            nbd::check_disk(check, beside, is_written, mistakes)
         }
         None if states.backend.is_wrong() => Behind::default(),
-        None => {
+        None | Some(BackendKind::File) => {
             if states.path.is_missing() && !draft.has_gaps {
                 let disk = draft.name.value.clone();
                 mistakes.add(&draft.name.place, Problem::NoBackend { disk });
@@ -440,59 +496,10 @@ pub(super) fn look_at_all(
 #[derive(Clone, Copy)]
 pub(super) struct OfKind<'a> {
     pub(super) draft: &'a Object<DiskKeys>,
-    kind: &'static str,
+    pub(super) kind: &'static str,
 }
 
 impl OfKind<'_> {
-    /// A modelled disk of so many bytes, by its servers.
-    fn servers(self, size: Option<u64>, mistakes: &mut Mistakes) -> Option<BackendConfig> {
-        let Object { keys, states, .. } = self.draft;
-        let servers = self.required("servers", keys.servers, &states.servers, mistakes);
-        let service = self.required("service_us", keys.service_us, &states.service_us, mistakes);
-        Some(BackendConfig::Modelled {
-            size: size?,
-            servers: servers?,
-            service: Nanos::from_micros(service?.into()),
-            per_kib: Nanos::new(keys.ns_per_kib.into()),
-        })
-    }
-
-    /// A modelled disk of so many bytes, by a device of the laboratory.
-    fn device(self, size: Option<u64>, is_written: bool, mistakes: &mut Mistakes) -> Behind {
-        let Object { keys, states, .. } = self.draft;
-        let nothing = || Behind::no_file(None, size, false);
-        let Some(model) = keys.model.clone() else { return nothing() };
-        let device = match open_device(&model, 1) {
-            Ok(device) => device,
-            Err(error) => {
-                let problem = Problem::BadModel { error: Box::new(error) };
-                mistakes.note(states.model.refuse(problem));
-                return nothing();
-            }
-        };
-        let used = if is_written { &[Op::Read, Op::Write][..] } else { &[Op::Read] };
-        if let Some(op) = used.iter().find(|op| !device.takes(**op)) {
-            let op = if *op == Op::Write { "writes" } else { "reads" };
-            let model = model.clone();
-            mistakes.note(states.model.refuse(Problem::ModelTakesNo { model, op }));
-        }
-        let bytes = device.end().0.saturating_mul(SECTOR);
-        if size > Some(bytes) {
-            let model = model.clone();
-            mistakes.note(states.size.refuse(Problem::ModelTooSmall { model, bytes }));
-        }
-        let backend = size.map(|size| BackendConfig::Device { size, model });
-        Behind::no_file(backend, size, device.rotational())
-    }
-
-    /// Refuses the keys that a model says itself.
-    fn refuse_servers(self, mistakes: &mut Mistakes) {
-        for key in ["servers", "service_us", "ns_per_kib"] {
-            let disk = self.draft.name.value.clone();
-            mistakes.note(self.draft.state(key).refuse(Problem::BesideModel { disk, key }));
-        }
-    }
-
     /// The value of a key that has to be there.
     pub(super) fn required<T>(
         self,
@@ -510,9 +517,10 @@ impl OfKind<'_> {
     }
 
     /// Refuses the keys that are there for other back ends than this one.
-    fn refuse_others(self, mistakes: &mut Mistakes) {
+    pub(super) fn refuse_others(self, mistakes: &mut Mistakes) {
         let Self { draft, kind: backend } = self;
-        for key in DiskKeys::KEYS {
+        // Those of pools are refused with the pool.
+        for key in DiskKeys::KEYS.iter().filter(|_| draft.kind != POOL) {
             if !key.is_of(backend) {
                 let (disk, key) = (draft.name.value.clone(), key.name);
                 mistakes.note(draft.state(key).refuse(Problem::UnusedKey { disk, key, backend }));

@@ -11,8 +11,7 @@ use paternoster_disk::NbdUriError;
 use paternoster_model::DeviceError;
 use thiserror::Error;
 
-use super::keys::kinds::Words;
-use super::keys::{BackendKind, DEPTH_MAX, caps};
+use super::keys::{DEPTH_MAX, caps};
 use super::scheduler::AUTO;
 use crate::borders::InsideBlock;
 
@@ -146,8 +145,8 @@ pub enum Problem {
     NoDisk,
     /// A disk without a back end.
     #[error(
-        "disk {disk:?} has no path; path = FILE is needed, or backend = {}",
-        Words::<BackendKind>::allowed()
+        "disk {disk:?} has no path; path = FILE is needed, or backend = \"memory\", \"modelled\" \
+         or \"nbd\""
     )]
     NoBackend { disk: String },
     /// A tunable of `poll = "hybrid"` without it.
@@ -157,8 +156,8 @@ pub enum Problem {
     #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
     MissingKey { disk: String, key: &'static str, backend: &'static str },
     /// A key of another kind of objects.
-    #[error("{kind} {name:?} has {key}, which no {kind} takes")]
-    NotOfKind { kind: &'static str, name: String, key: &'static str },
+    #[error("{kind} {name:?} has {key}, which no {} takes", of.replace('-', " "))]
+    NotOfKind { kind: &'static str, name: String, key: &'static str, of: &'static str },
     /// A key that means nothing to this back end.
     #[error("disk {disk:?} has {key}, which a {backend} disk does not take")]
     UnusedKey { disk: String, key: &'static str, backend: &'static str },
@@ -184,21 +183,37 @@ pub enum Problem {
     RelativeUri { path: PathBuf },
     /// A server that does not show its export.
     #[error(
-        "{uri} does not show its export: {reason}; start its server, or write the size of the disk"
+        "{uri} does not show its export: {reason}; start its server, or write the size of the \
+         {what}"
     )]
-    FarNotShown { uri: String, reason: String },
+    FarNotShown { uri: String, what: &'static str, reason: String },
     /// An export of another size than the file says.
     #[error("{uri} has {found} bytes, not the {size} of size")]
     FarSize { uri: String, size: u64, found: u64 },
     /// A read-only export to which clients may write.
-    #[error("{uri} is read-only: exports of this disk need read_only = true")]
-    FarReadOnly { uri: String },
+    #[error("{uri} is read-only: exports of this {what} need read_only = true")]
+    FarReadOnly { uri: String, what: &'static str },
     /// The server would be its own client.
     #[error("{uri} is this server itself, which listens on {address}: another one is needed")]
     OwnSocket { uri: String, address: String },
-    /// One export for two disks.
-    #[error("{uri} is disk {other:?} already; weights hold among the exports of one disk")]
-    SameUri { uri: String, other: String },
+    /// One far export for two disks or volumes.
+    #[error("{uri} is {of} {other:?} already; weights hold among the exports of one {of}")]
+    SameUri { uri: String, of: &'static str, other: String },
+    /// A pool on servers of which nothing is known in common.
+    #[error(
+        "pool {pool:?}: {one} and {other} are on different servers: a pool is one device; \
+         device = NAME says that they are, and what it is called"
+    )]
+    SeveralServers { pool: String, one: String, other: String },
+    /// A pool of what takes no time.
+    #[error(
+        "pool {pool:?}: backend = \"memory\": \"file\", \"modelled\" or \"nbd\" is allowed; a \
+         disk may be \"memory\""
+    )]
+    PoolInMemory { pool: String },
+    /// A volume without what its pool needs of it.
+    #[error("volume {volume:?} has no {key}, which a volume of its pool needs")]
+    NoVolumeKey { volume: String, key: &'static str },
     /// A disk file that cannot be looked at.
     #[error("disk file {path:?}: {reason}")]
     NoDiskFile { path: PathBuf, reason: io::Error },
@@ -216,10 +231,10 @@ pub enum Problem {
     Unwritable { path: PathBuf, uid: u32, reason: io::Error },
     /// Disks that do not fit into memory.
     #[error(
-        "with disk {disk:?} the disks in memory have {needs} bytes; {has} are allowed, which is \
+        "with {what} {disk:?} the disks in memory have {needs} bytes; {has} are allowed, which is \
          what there is of memory and swap"
     )]
-    TooMuchMemory { disk: String, needs: u64, has: u64 },
+    TooMuchMemory { what: &'static str, disk: String, needs: u64, has: u64 },
     /// One file behind two disks.
     #[error("disk file {path:?} is that of {of} {other:?} too; one disk a file is allowed")]
     SameFile { path: PathBuf, of: &'static str, other: String },

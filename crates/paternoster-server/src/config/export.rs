@@ -8,7 +8,7 @@ use super::disk::{Checked, CheckedVolume};
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
-use super::keys::{DISK, EXPORT, ExportKeys, Object, POOL, State, VOLUME};
+use super::keys::{DISK, EXPORT, ExportKeys, Object, POOL, State, VOLUME, VOLUMES};
 use super::mistakes::Mistakes;
 use super::pool::refuse_others;
 use crate::borders::Placed;
@@ -75,9 +75,7 @@ pub(super) fn check(
     let mut extents = Vec::new();
     let mut ranges = Ranges::default();
     for (index, written) in draft.exports.iter().enumerate() {
-        if !written.kind.is_empty() {
-            refuse_others(written, mistakes);
-        }
+        refuse_keys(written, draft, mistakes);
         let extent = find_extent(written, &volumes, disks, mistakes);
         if let Some(extent) = &extent {
             if ranges.overlap_with(extent) {
@@ -90,6 +88,25 @@ pub(super) fn check(
         extents.extend(extent);
     }
     exports.into_iter().collect()
+}
+
+/// Refuses the keys of others: of exports, or of volumes, or of volumes of another kind of pool.
+fn refuse_keys(written: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mistakes) {
+    if written.kind != VOLUME {
+        // One that options name has no kind.
+        if !written.kind.is_empty() {
+            refuse_others(written, &[EXPORT], None, mistakes);
+        }
+        return;
+    }
+    let pools = || whole.disks.iter().filter(|disk| disk.kind == POOL);
+    let pool = pools().find(|pool| written.keys.pool.as_ref() == Some(&pool.name.value));
+    let kind = pool.and_then(|pool| pool.keys.pool_kind());
+    let name = kind.map(|kind| {
+        let [_, name] = kind.names();
+        name
+    });
+    refuse_others(written, &VOLUMES, name, mistakes);
 }
 
 fn check_export(

@@ -207,9 +207,9 @@ impl Checked {
         Ok(())
     }
 
-    /// Those that are right.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = &Listen> {
-        self.sockets.iter().map(|(listen, _)| listen)
+    /// The addresses of those that are right.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.sockets.iter().map(|(listen, _)| &listen.address)
     }
 
     /// The same, for good.

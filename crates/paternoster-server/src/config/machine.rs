@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::disk::{BackendConfig, Checked};
+use super::disk::{BackendConfig, Checked, VolumeConfig};
 use super::draft::Draft;
 use super::error::{Mistake, Problem};
 use super::keys::At;
@@ -62,19 +62,17 @@ pub(super) fn check_memory(draft: &Draft, disks: &[Checked], mistakes: &mut Mist
     let has = memory();
     let mut needs: u64 = 0;
     for (written, disk) in draft.disks.iter().zip(disks) {
-        let size = match disk.config.as_ref().map(|disk| &disk.backend) {
-            Some(
-                BackendConfig::Memory { size }
-                | BackendConfig::Modelled { size, .. }
-                | BackendConfig::Device { size, .. },
-            ) => *size,
-            Some(BackendConfig::File { .. } | BackendConfig::Nbd { .. }) | None => 0,
+        let size = |volume: &VolumeConfig| match &volume.backend {
+            BackendConfig::Nbd { .. } => 0,
+            backend => backend.size().unwrap_or_default(),
         };
+        let volumes = disk.config.iter().flat_map(|disk| &disk.volumes);
         let did_fit = needs <= has;
-        needs = needs.saturating_add(size);
-        if let Some(place) = written.states.size.place().filter(|_| did_fit && needs > has) {
-            let disk = disk.name.clone();
-            mistakes.add(place, Problem::TooMuchMemory { disk, needs, has });
+        needs = volumes.map(size).fold(needs, u64::saturating_add);
+        if did_fit && needs > has {
+            let place = written.states.size.place().unwrap_or(&written.name.place);
+            let (what, disk) = (disk.what(), disk.name.clone());
+            mistakes.add(place, Problem::TooMuchMemory { what, disk, needs, has });
         }
     }
 }

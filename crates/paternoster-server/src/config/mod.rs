@@ -35,6 +35,7 @@ mod listen;
 mod live;
 mod machine;
 mod mistakes;
+mod modelled;
 mod nbd;
 pub(crate) mod new_group;
 mod options;
@@ -62,12 +63,13 @@ pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
+    PoolKind, RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
 };
 pub(crate) use keys::{
     DEPTH_MAX, EXPORT, Key, Keys, MULTIPLE, ROOT, VOLUME, differing, group_kind, limits_in_numbers,
 };
 pub use listen::{Listen, ListenAddress};
+pub(crate) use nbd::{ask as ask_far, options as far_options, server as far_server};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};
@@ -228,7 +230,8 @@ impl Config {
             BackendConfig::Memory { .. }
             | BackendConfig::Modelled { .. }
             | BackendConfig::Device { .. }
-            | BackendConfig::Nbd { .. } => None,
+            | BackendConfig::Nbd { .. }
+            | BackendConfig::NbdPool => None,
         });
         let apart = self.disks.iter().filter_map(devices::apart);
         let unplugged = self.disks.iter().filter(|disk| !disk.keys.plug && self.keys.threads == 1);

@@ -1,4 +1,4 @@
-//! A disk that is an export of another NBD server: `backend = "nbd"`.
+//! A disk, or a volume of a pool, that is an export of another NBD server: `backend = "nbd"`.
 //!
 //! The server is asked for the export's size when the configuration is checked, and left again.
 //! Where it cannot be asked, `size` has to say it; where it can, both have to agree. Of a disk that
@@ -9,37 +9,122 @@ use std::path::Path;
 
 use paternoster_disk::{NbdOptions, NbdPlace, NbdUri, ask_far};
 
-use super::disk::{BackendConfig, Behind, Beside, Checked, OfKind};
-use super::error::{Mistake, Problem};
-use super::keys::{At, DiskKeys, Object};
-use super::listen::{self, ListenAddress};
+use super::disk::{BackendConfig, Behind, Beside, OfKind};
+use super::error::Problem;
+use super::keys::{At, DISK, DiskKeys, ExportKeys, Object, State, VOLUME};
+use super::listen::ListenAddress;
 use super::mistakes::Mistakes;
 
+/// Connections to the server of a disk, and to that of a volume of a pool.
+const OF_DISK: u32 = 4;
+const OF_VOLUME: u32 = 1;
+
 /// A disk of this kind, as far as it is right; `is_written` says whether clients may write to it.
-pub(super) fn check(
+pub(super) fn check_disk(
     of: OfKind<'_>,
     beside: Beside<'_>,
     is_written: bool,
     mistakes: &mut Mistakes,
 ) -> Behind {
     let Object { keys, states, .. } = of.draft;
-    let uri = of.required("uri", keys.uri.clone(), &states.uri, mistakes);
-    let uri = uri.zip(states.uri.place()).filter(|_| !states.size.is_wrong());
+    of.required("uri", keys.uri.clone(), &states.uri, mistakes);
+    let written = (keys.uri.as_ref(), &states.uri, keys.size, &states.size);
+    check(written, keys, (DISK, is_written), beside, mistakes)
+}
+
+/// The same of a volume of a pool.
+pub(super) fn check_volume(
+    volume: &Object<ExportKeys>,
+    pool: &Object<DiskKeys>,
+    beside: Beside<'_>,
+    is_written: bool,
+    mistakes: &mut Mistakes,
+) -> Behind {
+    let Object { name, keys, states, has_gaps, .. } = volume;
+    if states.uri.is_missing() && !has_gaps {
+        let problem = Problem::NoVolumeKey { volume: name.value.clone(), key: "uri" };
+        mistakes.add(&name.place, problem);
+    }
+    let written = (keys.uri.as_ref(), &states.uri, keys.size, &states.size);
+    check(written, &pool.keys, (VOLUME, is_written), beside, mistakes)
+}
+
+/// How a server is used, by the keys of its disk, or of the pool of its volume.
+pub(crate) fn options(of: &DiskKeys, uri: &NbdUri) -> NbdOptions {
+    let &DiskKeys { connections, reconnect, resends, answer_timeout, after_reconnect, .. } = of;
+    // A pool has none itself.
+    let default = if of.uri.is_some() { OF_DISK } else { OF_VOLUME };
+    let (uri, connections) = (uri.clone(), connections.unwrap_or(default));
+    NbdOptions { uri, connections, reconnect, resends, answer_timeout, after_reconnect }
+}
+
+fn check(
+    (uri, of_uri, written, of_size): (Option<&NbdUri>, &State, Option<u64>, &State),
+    keys: &DiskKeys,
+    (what, is_written): (&'static str, bool),
+    beside: Beside<'_>,
+    mistakes: &mut Mistakes,
+) -> Behind {
+    let uri = uri.zip(of_uri.place()).filter(|_| !of_size.is_wrong());
     let Some((uri, place)) = uri else { return Behind::default() };
-    let at = At { value: &uri, place: place.clone() };
-    let known = beside.served.iter().find_map(|disk| known(&disk.backend, &uri, keys.size));
-    let looked = check_absolute(&at)
-        .and_then(|()| check_other(&at, beside.sockets))
-        .and_then(|()| known.map_or_else(|| look_at(&at, keys.size, is_written), Ok));
+    let at = At { value: uri, place: place.clone() };
+    let known = beside.served.iter().flat_map(|disk| {
+        let volumes = disk.volumes.iter().map(|volume| &volume.backend);
+        volumes.chain([&disk.backend])
+    });
+    let known = known.into_iter().find_map(|backend| known_as(backend, uri, written));
+    let looked = check_absolute(uri)
+        .and_then(|()| check_other(uri, beside.sockets.addresses()))
+        .and_then(|()| known.map_or_else(|| look_at(uri, written, what, is_written), Ok));
+    let looked = looked.or_else(|problem| at.refuse(problem));
     let Some(Look { size, rotational, block }) = mistakes.note(looked) else {
         return Behind::default();
     };
-    let &DiskKeys { connections, reconnect, resends, answer_timeout, after_reconnect, .. } = keys;
-    let uri = uri.clone();
-    let options =
-        NbdOptions { uri, connections, reconnect, resends, answer_timeout, after_reconnect };
-    let backend = BackendConfig::Nbd { options, size, rotational };
+    let backend = BackendConfig::Nbd { options: options(keys, uri), size, rotational };
     Behind::no_file(Some(backend), Some(size), rotational).with_block(block)
+}
+
+/// Refuses a pool whose volumes are on several servers, unless it says what these have in common.
+pub(super) fn check_one_server<'v>(
+    pool: &Object<DiskKeys>,
+    volumes: impl Iterator<Item = &'v Object<ExportKeys>>,
+    mistakes: &mut Mistakes,
+) {
+    if !pool.states.device.is_missing() {
+        return;
+    }
+    let mut uris = volumes.filter_map(|volume| Some((volume.keys.uri.as_ref()?, &volume.states)));
+    let Some((first, _)) = uris.next() else { return };
+    let other = uris.find(|(uri, _)| server(uri) != server(first));
+    if let Some((other, states)) = other {
+        let problem = Problem::SeveralServers {
+            pool: pool.name.value.clone(),
+            one: first.to_string(),
+            other: other.to_string(),
+        };
+        mistakes.note(states.uri.refuse(problem));
+    }
+}
+
+/// What tells two servers from one: the host, or the path of the socket.
+pub(crate) fn server(uri: &NbdUri) -> String {
+    match &uri.place {
+        NbdPlace::Unix(path) => path.display().to_string(),
+        NbdPlace::Tcp { host, .. } => host.clone(),
+    }
+}
+
+/// What the far export of a volume that is made by request is; else why it cannot be one.
+pub(crate) fn ask(
+    pool: &DiskKeys,
+    (uri, size, is_written): (&NbdUri, Option<u64>, bool),
+    sockets: &[ListenAddress],
+) -> Result<BackendConfig, String> {
+    let looked = check_absolute(uri)
+        .and_then(|()| check_other(uri, sockets))
+        .and_then(|()| look_at(uri, size, VOLUME, is_written));
+    let Look { size, rotational, .. } = looked.map_err(|problem| problem.to_string())?;
+    Ok(BackendConfig::Nbd { options: options(pool, uri), size, rotational })
 }
 
 /// What is known of the far export.
@@ -52,71 +137,52 @@ struct Look {
 }
 
 /// What is known of it as a disk that is served, unless another size is written.
-fn known(served: &BackendConfig, uri: &NbdUri, written: Option<u64>) -> Option<Look> {
+fn known_as(served: &BackendConfig, uri: &NbdUri, written: Option<u64>) -> Option<Look> {
     let &BackendConfig::Nbd { ref options, size, rotational } = served else { return None };
     let is_it = options.uri == *uri && written.is_none_or(|written| written == size);
     is_it.then_some(Look { size, rotational, block: None })
 }
 
-/// Refuses an export that is one of the disks `before` already.
-pub(super) fn check_alone(
-    draft: &Object<DiskKeys>,
-    disk: &Checked,
-    before: &[Checked],
-) -> Result<(), Mistake> {
-    let (Some(uri), Some(place)) = (uri_of(disk), draft.states.uri.place()) else { return Ok(()) };
-    match before.iter().find(|other| uri_of(other) == Some(uri)) {
-        Some(other) => {
-            let (uri, other) = (uri.to_string(), other.name.clone());
-            Err(place.mistake(Problem::SameUri { uri, other }))
-        }
-        None => Ok(()),
-    }
-}
-
-fn uri_of(disk: &Checked) -> Option<&NbdUri> {
-    match &disk.config.as_ref()?.backend {
-        BackendConfig::Nbd { options, .. } => Some(&options.uri),
-        _ => None,
-    }
-}
-
 /// Refuses a server that is this one: it would wait for itself.
-fn check_other(uri: &At<&NbdUri>, sockets: &listen::Checked) -> Result<(), Mistake> {
-    match sockets.sockets().find(|listen| is_at(&uri.value.place, &listen.address)) {
-        Some(listen) => {
-            let (uri_text, address) = (uri.value.to_string(), listen.address.to_string());
-            uri.refuse(Problem::OwnSocket { uri: uri_text, address })
-        }
-        None => Ok(()),
-    }
+fn check_other<'l>(
+    uri: &NbdUri,
+    sockets: impl IntoIterator<Item = &'l ListenAddress>,
+) -> Result<(), Problem> {
+    let own = sockets.into_iter().find(|address| is_at(&uri.place, address));
+    own.map_or(Ok(()), |own| {
+        Err(Problem::OwnSocket { uri: uri.to_string(), address: own.to_string() })
+    })
 }
 
-fn check_absolute(uri: &At<&NbdUri>) -> Result<(), Mistake> {
-    match &uri.value.place {
+fn check_absolute(uri: &NbdUri) -> Result<(), Problem> {
+    match &uri.place {
         NbdPlace::Unix(path) if path.is_relative() => {
-            uri.refuse(Problem::RelativeUri { path: path.clone() })
+            Err(Problem::RelativeUri { path: path.clone() })
         }
         _ => Ok(()),
     }
 }
 
 /// The far export, where it can be asked for and is as it has to be.
-fn look_at(uri: &At<&NbdUri>, size: Option<u64>, is_written: bool) -> Result<Look, Mistake> {
-    let far = match (ask_far(uri.value), size) {
+fn look_at(
+    uri: &NbdUri,
+    size: Option<u64>,
+    what: &'static str,
+    is_written: bool,
+) -> Result<Look, Problem> {
+    let text = || uri.to_string();
+    let far = match (ask_far(uri), size) {
         (Ok(far), _) => far,
         (Err(_), Some(size)) => return Ok(Look { size, rotational: false, block: None }),
         (Err(error), None) => {
-            let uri_text = uri.value.to_string();
-            return uri.refuse(Problem::FarNotShown { uri: uri_text, reason: error.to_string() });
+            return Err(Problem::FarNotShown { uri: text(), what, reason: error.to_string() });
         }
     };
-    let uri_text = || uri.value.to_string();
     if let Some(size) = size.filter(|&size| size != far.size()) {
-        return uri.refuse(Problem::FarSize { uri: uri_text(), size, found: far.size() });
+        return Err(Problem::FarSize { uri: text(), size, found: far.size() });
     }
     if is_written && far.is_read_only() {
-        return uri.refuse(Problem::FarReadOnly { uri: uri_text() });
+        return Err(Problem::FarReadOnly { uri: text(), what });
     }
     let block = Some(far.capabilities().block);
     Ok(Look { size: far.size(), rotational: far.is_rotational(), block })

@@ -1,4 +1,5 @@
-//! The pools: which volumes share each, and what file each volume is.
+//! The pools: which volumes share each, and what each volume is: a file, an export of another
+//! server, or memory behind the pool's model of a device.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,71 +8,184 @@ use std::path::PathBuf;
 use paternoster_disk::is_rotational;
 
 use super::devices::OneDevice;
-use super::disk::{Behind, Files, look_at_all};
+use super::disk::{BackendConfig, Behind, Beside, Files, OfKind, look_at_all};
 use super::draft::Draft;
 use super::error::{Mistake, Problem};
-use super::keys::{At, DiskKeys, ExportKeys, Keys, Object, SameDevice, State, VOLUME};
+use super::keys::{
+    At, BackendKind, DiskKeys, ExportKeys, Keys, Object, POOLS, PoolKind, SameDevice, State, VOLUME,
+};
 use super::mistakes::Mistakes;
+use super::modelled::Modelled;
+use super::nbd;
 
 /// What is known of a pool.
 #[derive(Default)]
 pub(super) struct Pool {
     /// Its volumes by their names, with what stands behind each.
     pub(super) volumes: Vec<(String, Behind)>,
-    /// Where their images are, if it says so.
-    pub(super) directory: Option<Directory>,
+    /// What stands behind them all, if it says so.
+    pub(super) backend: Option<BackendConfig>,
+    /// Whether it is rotational where it has no volumes; none if that is not known.
+    pub(super) rotational: Option<bool>,
 }
 
-/// A directory of images.
-pub(super) struct Directory {
-    pub(super) path: PathBuf,
-    /// Whether the device that it is on is rotational.
-    pub(super) rotational: bool,
+/// A pool and its volumes as they are written.
+#[derive(Clone, Copy)]
+struct Written<'w> {
+    pool: &'w Object<DiskKeys>,
+    whole: &'w Draft,
+}
+
+impl<'w> Written<'w> {
+    fn volumes(self) -> impl Iterator<Item = &'w Object<ExportKeys>> {
+        let name = &self.pool.name.value;
+        let all = self.whole.exports.iter();
+        all.filter(move |volume| volume.kind == VOLUME && volume.keys.pool.as_ref() == Some(name))
+    }
+}
+
+/// The names of volumes to which clients may write.
+struct WrittenTo<'w>(BTreeSet<&'w String>);
+
+impl<'w> WrittenTo<'w> {
+    fn of(whole: &'w Draft) -> Self {
+        let may_write = whole.exports.iter().filter(|export| export.may_write());
+        let volume = |export: &'w Object<ExportKeys>| {
+            let own = (export.kind == VOLUME).then_some(&export.name.value);
+            own.or(export.keys.volume.as_ref())
+        };
+        Self(may_write.filter_map(volume).collect())
+    }
+
+    fn has(&self, volume: &Object<ExportKeys>) -> bool {
+        self.0.contains(&volume.name.value)
+    }
 }
 
 /// What is known of a pool, with its volumes.
 pub(super) fn check(
     pool: &Object<DiskKeys>,
     whole: &Draft,
+    beside: Beside<'_>,
     files: &mut Files,
     mistakes: &mut Mistakes,
 ) -> Pool {
-    refuse_others(pool, mistakes);
-    let Some(directory) = mistakes.note(find_directory(pool)) else { return Pool::default() };
-    let name = &pool.name.value;
-    let is_of_pool = |volume: &&Object<ExportKeys>| {
-        volume.kind == VOLUME && volume.keys.pool.as_ref() == Some(name)
+    let Some(kind) = pool.keys.pool_kind() else {
+        let name = pool.name.value.clone();
+        mistakes.note(pool.states.backend.refuse(Problem::PoolInMemory { pool: name }));
+        return Pool::default();
     };
-    let parts = whole.exports.iter().filter(|export| export.may_write());
-    let written: BTreeSet<_> = parts.filter_map(|export| export.keys.volume.as_ref()).collect();
+    if pool.states.backend.is_wrong() {
+        return Pool::default();
+    }
+    let [name, _] = kind.names();
+    refuse_others(pool, &POOLS, Some(name), mistakes);
+    let (written, written_to) = (Written { pool, whole }, WrittenTo::of(whole));
+    let found = match kind {
+        PoolKind::Local => check_local(written, &written_to, files, mistakes),
+        PoolKind::Far => check_far(written, &written_to, beside, files, mistakes),
+        PoolKind::Modelled => check_modelled(written, &written_to, mistakes),
+    };
+    for (volume, (name, behind)) in written.volumes().zip(&found.volumes) {
+        mistakes.note(check_volume_name(&volume.name));
+        if behind.size == Some(0) {
+            let place = volume.states.path.place().unwrap_or(&volume.name.place);
+            mistakes.add(place, Problem::EmptyDisk { what: VOLUME, disk: name.clone() });
+        }
+    }
+    check_bounds(pool, written.volumes().count(), &found.volumes, mistakes);
+    found
+}
+
+/// A pool of files and block devices.
+fn check_local(
+    written: Written<'_>,
+    written_to: &WrittenTo<'_>,
+    files: &mut Files,
+    mistakes: &mut Mistakes,
+) -> Pool {
+    let Written { pool, whole } = written;
+    let Some(directory) = mistakes.note(find_directory(pool)) else { return Pool::default() };
     let mut volumes = Vec::new();
     let mut device = OneDevice::default();
-    for volume in whole.exports.iter().filter(is_of_pool) {
-        let Some(path) = mistakes.note(path_of(volume, pool)) else { continue };
-        let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
+    for volume in written.volumes() {
         let volume_name = &volume.name.value;
-        let is_written = volume.may_write() || written.contains(volume_name);
+        let Some(path) = mistakes.note(path_of(volume, pool)) else {
+            volumes.push((volume_name.clone(), Behind::default()));
+            continue;
+        };
+        let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
+        let is_written = written_to.has(volume);
         files.take((VOLUME, volume_name), &path, behind.file, is_written, mistakes);
-        if behind.size == Some(0) {
-            let (what, disk) = (VOLUME, volume_name.clone());
-            mistakes.add(&path.place, Problem::EmptyDisk { what, disk });
-        }
         if behind.file.is_some() && pool.keys.same_device == SameDevice::Require {
             let added = device.add(paternoster_disk::devices_of(&path.value));
             mistakes.note(added.or_else(|[on, of_pool]| {
                 let (volume, pool) =
-                    (volume_name.clone(), format!("pool {name:?} is on {of_pool}"));
+                    (volume_name.clone(), format!("pool {:?} is on {of_pool}", pool.name.value));
                 path.refuse(Problem::OtherDevice { volume, on, pool })
             }));
         }
         volumes.push((volume_name.clone(), behind));
     }
-    let written = whole.exports.iter().filter(is_of_pool).count();
-    if written == 0 && directory.is_none() && !whole.has_gaps && pool.states.path.is_missing() {
-        mistakes.add(&pool.name.place, Problem::NoVolume { pool: name.clone() });
+    if volumes.is_empty() && directory.is_none() && !whole.has_gaps && pool.states.path.is_missing()
+    {
+        mistakes.add(&pool.name.place, Problem::NoVolume { pool: pool.name.value.clone() });
     }
-    check_bounds(pool, written, &volumes, mistakes);
-    Pool { volumes, directory }
+    let rotational = directory.as_ref().map(|directory| directory.rotational);
+    let cache = pool.keys.cache;
+    let backend = directory.map(|directory| BackendConfig::File { path: directory.path, cache });
+    Pool { volumes, backend, rotational }
+}
+
+/// A pool of exports of other NBD servers.
+fn check_far(
+    written: Written<'_>,
+    written_to: &WrittenTo<'_>,
+    beside: Beside<'_>,
+    files: &mut Files,
+    mistakes: &mut Mistakes,
+) -> Pool {
+    nbd::check_one_server(written.pool, written.volumes(), mistakes);
+    let volumes = written.volumes().map(|volume| {
+        let (name, keys) = (&volume.name.value, &volume.keys);
+        files.take_far((VOLUME, name), keys.uri.as_ref(), &volume.states.uri, mistakes);
+        let is_written = written_to.has(volume);
+        let behind = nbd::check_volume(volume, written.pool, beside, is_written, mistakes);
+        (name.clone(), behind)
+    });
+    Pool {
+        volumes: volumes.collect(),
+        backend: Some(BackendConfig::NbdPool),
+        rotational: Some(false),
+    }
+}
+
+/// A pool of volumes in memory behind one model of a device.
+fn check_modelled(
+    written: Written<'_>,
+    written_to: &WrittenTo<'_>,
+    mistakes: &mut Mistakes,
+) -> Pool {
+    let is_written = written.volumes().any(|volume| written_to.has(volume));
+    let of = OfKind { draft: written.pool, kind: BackendKind::Modelled.name() };
+    let device = Modelled::of(of, is_written, mistakes);
+    let mut bytes = 0_u64;
+    let volumes = written.volumes().map(|volume| {
+        bytes = bytes.saturating_add(volume.keys.size.unwrap_or_default());
+        if let Err(problem) = device.check_bytes(bytes) {
+            mistakes.note(volume.states.size.refuse(problem));
+        }
+        (volume.name.value.clone(), device.volume(volume, mistakes))
+    });
+    let volumes = volumes.collect();
+    Pool { volumes, backend: device.pool(), rotational: Some(device.rotational) }
+}
+
+/// A directory of images.
+struct Directory {
+    path: PathBuf,
+    /// Whether the device that it is on is rotational.
+    rotational: bool,
 }
 
 /// Notes that there are more volumes, or bytes of them, than the pool says.
@@ -94,11 +208,20 @@ fn check_bounds(
     }
 }
 
-/// Refuses the keys that another kind of objects has.
-pub(super) fn refuse_others<O: Keys>(object: &Object<O>, mistakes: &mut Mistakes) {
-    for key in O::KEYS.iter().filter(|key| !key.is_of(object.kind)) {
+/// Refuses the keys that no object of its kind has. An object is of the first of `kinds`, and where
+/// that is known of `kind`, one of the others.
+pub(super) fn refuse_others<O: Keys>(
+    object: &Object<O>,
+    kinds: &[&'static str],
+    kind: Option<&'static str>,
+    mistakes: &mut Mistakes,
+) {
+    let own = kind.map(|kind| [kinds[0], kind]);
+    let own = own.as_ref().map_or(kinds, |own| own);
+    for key in O::KEYS.iter().filter(|key| !key.is_of_any(own)) {
+        let of = kind.filter(|_| key.is_of_any(kinds)).unwrap_or(kinds[0]);
         let (kind, name, key) = (object.kind, object.name.value.clone(), key.name);
-        mistakes.note(object.state(key).refuse(Problem::NotOfKind { kind, name, key }));
+        mistakes.note(object.state(key).refuse(Problem::NotOfKind { kind, name, key, of }));
     }
 }
 
@@ -119,7 +242,6 @@ fn find_directory(pool: &Object<DiskKeys>) -> Result<Option<Directory>, Mistake>
 fn path_of(volume: &Object<ExportKeys>, pool: &Object<DiskKeys>) -> Result<At<PathBuf>, Mistake> {
     let place = volume.states.path.place().unwrap_or(&volume.name.place).clone();
     let name = &volume.name.value;
-    check_volume_name(&volume.name)?;
     let path = volume.keys.path.clone().unwrap_or_else(|| format!("{name}.img").into());
     match &pool.keys.path {
         Some(directory) => Ok(At { value: directory.join(path), place }),

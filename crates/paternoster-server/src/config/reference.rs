@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::{
-    About, DiskKeys, EXPORT, ExportKeys, GroupKeys, Key, KeyInfo, Keys, ListenKeys, POOL,
-    ServerKeys, VOLUME,
+    About, DISKS, DiskKeys, EXPORT, ExportKeys, GroupKeys, Key, KeyInfo, Keys, ListenKeys, POOLS,
+    ServerKeys, VOLUMES,
 };
 
 /// A kind of tables of the file.
@@ -19,10 +19,10 @@ pub struct TableInfo {
 /// Returns all kinds of tables that a file has, the file itself first.
 pub fn reference() -> [TableInfo; 7] {
     let [listen, groups] = [keys::<ListenKeys>(), keys::<GroupKeys>()];
-    let disks = keys_of::<DiskKeys>(|key| key.of.is_none_or(|of| of != POOL));
-    let pools = keys_of::<DiskKeys>(|key| key.is_of(POOL));
+    let disks = keys_of::<DiskKeys>(|key| key.is_of_any(&DISKS));
+    let pools = keys_of::<DiskKeys>(|key| key.is_of_any(&POOLS));
     let [volumes, exports] =
-        [VOLUME, EXPORT].map(|kind| keys_of::<ExportKeys>(|key| key.is_of(kind)));
+        [&VOLUMES[..], &[EXPORT]].map(|kinds| keys_of::<ExportKeys>(|key| key.is_of_any(kinds)));
     let named = |keys| json!({"type": "object", "additionalProperties": object(keys)});
     let several = json!({"type": "array", "items": object(&listen)});
     let see = "See below.";

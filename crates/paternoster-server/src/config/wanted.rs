@@ -11,6 +11,7 @@
 use std::path::PathBuf;
 
 use paternoster::Weight;
+use paternoster_disk::NbdUri;
 use serde_json::{Map, Value, json};
 
 use super::error::{Place, Problem};
@@ -36,11 +37,10 @@ pub(crate) struct Wanted {
     pub(crate) more: RequestKeys,
 }
 
-/// The keys that a request has of those of a file: the source of a volume says what path does, and
-/// an export is a volume's.
+/// The keys that a request has of those of a file: the source of a volume says what path and uri
+/// do, and an export is a volume's.
 fn of_file(kind: &str) -> impl Iterator<Item = &'static Key<ExportKeys>> {
-    let is_of =
-        move |key: &&Key<ExportKeys>| key.is_of(kind) && !["path", "disk"].contains(&key.name);
+    let is_of = move |key: &&Key<ExportKeys>| key.is_of(kind) && key.name != "disk";
     ExportKeys::KEYS.iter().filter(is_of)
 }
 
@@ -185,13 +185,21 @@ impl Wanted {
     pub(crate) fn path(&self) -> Option<&PathBuf> {
         match &self.more.source {
             Source::Path(path) => Some(path),
-            Source::New { .. } | Source::Template(_) => None,
+            Source::New { .. } | Source::Template(_) | Source::Far(_) => None,
         }
     }
 
-    /// Whether it is to be a new image.
+    /// The export of another server that it is, if it is one.
+    pub(crate) fn uri(&self) -> Option<&NbdUri> {
+        match &self.more.source {
+            Source::Far(uri) => Some(uri),
+            _ => None,
+        }
+    }
+
+    /// Whether its bytes are to be its own, and new.
     pub(crate) fn is_new(&self) -> bool {
-        self.path().is_none()
+        matches!(self.more.source, Source::New { .. } | Source::Template(_))
     }
 }
 

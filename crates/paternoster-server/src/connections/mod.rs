@@ -197,6 +197,8 @@ impl Connections {
                 clients: self.label.volumes.clients(id),
                 sync_failed: owner.engine().sync_stats(id).failed,
                 damage: owner.backend(id).damage(),
+                far: owner.backend(id).far(),
+                warnings: owner.backend(id).warnings(owner.now()),
             };
             (id, state)
         });

@@ -68,9 +68,9 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables: shown_tunables(elevator),
             internals: internals.numbers,
-            far: backend.and_then(Backend::far).map(FarStat::of),
+            far: backend.filter(|_| !config.is_pool).and_then(Backend::far).map(FarStat::of),
             modelled: backend.and_then(|backend| backend.modelled(at)).map(|stats| ModelledStat {
-                model: stats.name.map(str::to_owned),
+                model: stats.name,
                 servers: stats.servers.map(|servers| servers.servers),
                 service_ns: stats.servers.map(|servers| servers.fixed.as_nanos()),
                 ns_per_kib: stats.servers.map(|servers| servers.per_kib.as_nanos()),
@@ -130,7 +130,8 @@ impl Connections {
         let backend = self.label.volumes.any().map(|volume| owner.backend(volume));
         let cache = backend.and_then(Backend::cache);
         let unbound = cache.filter(|cache| !cache.binds).map(announce::unbound);
-        let far = backend.into_iter().flat_map(|backend| backend.warnings(owner.now()));
+        let is_far = self.label.config.backend.kind() == "nbd";
+        let far = if is_far { self.label.volumes.warnings(owner) } else { Vec::new() };
         let shares = self.label.shares.clone();
         let mut warnings: Vec<_> = unbound.into_iter().chain(far).chain(shares).collect();
         warnings.extend(self.greatest_rate.warnings(elevator));

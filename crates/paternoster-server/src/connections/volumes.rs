@@ -14,6 +14,8 @@ use crate::config::VolumeConfig;
 const LOOK: Nanos = Nanos::from_millis(1_000);
 /// Images that are looked at at once: of more, those that come next are looked at a second later.
 const LOOKS: usize = 64;
+/// Sentences about servers that a disk has.
+const WARNINGS: usize = 10;
 
 /// A volume that is served.
 #[derive(Debug)]
@@ -113,6 +115,17 @@ impl Volumes {
     /// One that stands for what all have in common, if there is one.
     pub(super) fn any(&self) -> Option<VolumeId> {
         self.all.first().map(|(&id, _)| id)
+    }
+
+    /// What is to be said of what is behind them, a sentence each, and of many the first.
+    pub(super) fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
+        let now = owner.now();
+        let all = self.all.keys().flat_map(|&id| {
+            let name = self.name(id).map(|name| format!("volume {name:?}: ")).unwrap_or_default();
+            let sentences = owner.backend(id).warnings(now).into_iter();
+            sentences.map(move |sentence| format!("{name}{sentence}"))
+        });
+        all.take(WARNINGS).collect()
     }
 
     /// The name of a volume of a pool; that of another is its disk's.

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use thiserror::Error;
 
 use super::answer::Status;
+use crate::config::PoolKind;
 
 /// Why what is served stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -74,10 +75,14 @@ pub enum CatalogueError {
     NoDirectory { pool: String },
     #[error("image {path:?}: {why}")]
     Image { path: PathBuf, why: String },
+    #[error("what stands behind volume {name:?} cannot be used: {why}")]
+    NotOpened { name: String, why: String },
+    #[error("pool {pool:?} makes volumes {}", made_in(*kind))]
+    Source { pool: String, kind: PoolKind },
     #[error("image {path:?} is there already: \"source\": {{\"path\": …}} takes it as it is")]
     ImageExists { path: PathBuf },
-    #[error("image {0:?} was there before the volume, and is not deleted: data=keep is allowed")]
-    NotMadeHere(PathBuf),
+    #[error("{0} was there before the volume, and is not deleted: data=keep is allowed")]
+    NotMadeHere(String),
     #[error("pool {pool:?} has the scheduler {scheduler}, which has no limits; wfq has them")]
     NoLimits { pool: String, scheduler: String },
     #[error(
@@ -101,6 +106,19 @@ impl CatalogueError {
     }
 }
 
+/// How volumes are made in a pool.
+fn made_in(kind: PoolKind) -> &'static str {
+    match kind {
+        PoolKind::Local => "of files and block devices: \"source\" has new, template or path",
+        PoolKind::Far => {
+            "of exports of other servers: \"source\": {\"uri\": URI} is needed (backend = \"nbd\")"
+        }
+        PoolKind::Modelled => {
+            "in memory: \"source\": {\"new\": \"sparse\"} is allowed (backend = \"modelled\")"
+        }
+    }
+}
+
 impl Status for CatalogueError {
     fn status(&self) -> StatusCode {
         match self {
@@ -114,6 +132,7 @@ impl Status for CatalogueError {
             | Self::NoReflink { .. }
             | Self::NoStateDir
             | Self::NoDirectory { .. }
+            | Self::Source { .. }
             | Self::NoLimits { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::DeclaredInFile { .. }
             | Self::Exists { .. }
@@ -122,6 +141,7 @@ impl Status for CatalogueError {
             | Self::HasExports { .. }
             | Self::Busy(_)
             | Self::Image { .. }
+            | Self::NotOpened { .. }
             | Self::ImageExists { .. }
             | Self::NotEmpty { .. }
             | Self::NotMadeHere(_) => StatusCode::CONFLICT,
@@ -139,7 +159,7 @@ impl Status for CatalogueError {
     fn problem(&self) -> &'static str {
         match self {
             Self::Name(_) => "bad-name",
-            Self::Value(_) => "bad-value",
+            Self::Value(_) | Self::Source { .. } => "bad-value",
             Self::NoSuchPool { .. } => "no-such-pool",
             Self::NoSuchVolume(_) => "no-such-volume",
             Self::NoSuchExport(_) => "no-such-export",
@@ -159,7 +179,7 @@ impl Status for CatalogueError {
             Self::NoReflink { .. } => "no-reflink",
             Self::NoStateDir => "no-state-dir",
             Self::NoDirectory { .. } => "no-directory",
-            Self::Image { .. } | Self::ImageExists { .. } => "bad-image",
+            Self::Image { .. } | Self::NotOpened { .. } | Self::ImageExists { .. } => "bad-image",
             Self::NotMadeHere(_) => "not-made-here",
             Self::NoLimits { .. } => "no-limits",
             Self::NotDurable { .. } => "not-durable",

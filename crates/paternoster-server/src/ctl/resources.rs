@@ -388,6 +388,7 @@ fn pool() -> Value {
         ("path", text.clone(), false),
         ("devices", list(text.clone()), true),
         ("capacity", number.clone(), false),
+        ("backend", json!({"enum": ["file", "nbd", "modelled"]}), true),
         ("used", number.clone(), true),
         ("free", number.clone(), false),
         ("volumes", number.clone(), true),
@@ -401,7 +402,9 @@ fn volume() -> Value {
     with_shared(&[
         ("pool", json!({"type": "string"}), true),
         ("source", json!({"type": "object"}), false),
-        ("path", json!({"type": "string"}), true),
+        ("path", json!({"type": "string"}), false),
+        ("uri", json!({"type": "string"}), false),
+        ("far", json!({"type": "object"}), false),
         ("export", json!({"type": "string"}), true),
         ("state", states, true),
     ])

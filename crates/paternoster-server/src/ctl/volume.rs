@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::catalogue_error::CatalogueError;
 use crate::config::{parse_span, shown_span};
-use crate::stat::Stat;
+use crate::stat::{FarStat, Stat};
 
 /// Which volumes are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,8 +131,12 @@ pub struct VolumeAnswer {
     /// Where its bytes came from; none of a volume of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Value>,
-    /// Its image or device.
-    pub path: PathBuf,
+    /// Its image or device, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The export of another server that it is, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
     /// The path of its group.
     pub group: String,
     /// The weight of its own group; none if it is in another.
@@ -159,6 +163,9 @@ pub struct VolumeAnswer {
     /// Why it is not ready, or what is wrong with its image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The connections to its server, if it is an export of another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far: Option<FarStat>,
     /// Clients that are connected to its exports.
     pub clients: u32,
     /// Where clients reach it.
@@ -184,6 +191,8 @@ pub struct VolumesAnswer {
 pub struct PoolAnswer {
     /// Its name.
     pub name: String,
+    /// What its volumes are: `file`, `nbd` or `modelled`.
+    pub backend: String,
     /// The directory of its images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,

@@ -13,6 +13,7 @@ mod exports;
 mod groups;
 mod hostile;
 mod negotiation;
+mod other_pools;
 mod pools;
 mod queues;
 mod sessions;

@@ -71,6 +71,7 @@ size = "1G"
 servers = 4
 service_us = 200
 ns_per_kib = 50
+sync_us = 7
 scheduler = "cfq"
 hierarchy = "entities"
 [disks.m]
@@ -106,21 +107,19 @@ fn every_key_of_sockets_and_disks_is_read() {
     let unix = ListenAddress::Unix { path: rig.path("nbd.sock"), mode: 0o660 };
     assert_eq!(config.listen, [unix, tcp].map(|address| Listen { address, exports: None }));
     assert_eq!(config.ctl, Some(rig.path("ctl.sock")));
-    let disk = |name: &str, backend, keys| {
+    let disk = |name: &str, backend: BackendConfig, keys| {
         let (name, scheduler) = (name.to_owned(), SchedulerChoice::Auto { rotational: false });
-        let volumes =
-            vec![VolumeConfig { name: name.clone(), backend: BackendConfig::clone(&backend) }];
+        let volumes = vec![VolumeConfig { name: name.clone(), backend: backend.clone() }];
         DiskConfig { name, is_pool: false, backend, volumes, scheduler, keys }
     };
-    let tunables = vec![
-        ("read_expire".to_owned().into(), 20.into()),
-        ("fifo_batch".to_owned().into(), 4.into()),
-    ];
+    let tunable = |name: &str, value: i64| (name.to_owned().into(), value.into());
+    let tunables = vec![tunable("read_expire", 20), tunable("fifo_batch", 4)];
     let modelled = BackendConfig::Modelled {
         size: 1 << 30,
         servers: 4,
         service: Nanos::from_micros(200),
         per_kib: Nanos::new(50),
+        sync: Nanos::from_micros(7),
     };
     let file = BackendConfig::File { path: rig.path("disk.img"), cache: CacheChoice::Auto };
     let by_file = DiskKeys {
@@ -136,6 +135,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         servers: Some(4),
         service_us: Some(200),
         ns_per_kib: 50,
+        sync_us: 7,
         scheduler: SchedulerWord::Named(SchedulerKind::Cfq),
         hierarchy: Some(Hierarchy::Entities),
         ..DiskKeys::default()

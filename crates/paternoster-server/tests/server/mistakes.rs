@@ -244,7 +244,10 @@ fn what_follows_from_a_disk_that_is_wrong_is_not_told() {
         ("path = 7", "c:2: path = 7: a text in quotes is allowed"),
         ("pth = \"@/disk.img\"", "c:2: unknown key `pth`"),
         ("backend = \"ram\"", "c:2: backend = \"ram\""),
-        ("backend = true", "c:2: backend = true: \"memory\", \"modelled\" or \"nbd\" is allowed"),
+        (
+            "backend = true",
+            "c:2: backend = true: \"file\", \"memory\", \"modelled\" or \"nbd\" is allowed",
+        ),
         ("backend = \"memory\"", "c:1: disk \"d\" has no size"),
         ("backend = \"memory\"\nsize = \"1X\"", "c:3: size = \"1X\""),
         ("backend = \"memory\"\nsize = 0", "c:3: disk \"d\" has 0 bytes"),

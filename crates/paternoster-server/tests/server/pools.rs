@@ -189,6 +189,107 @@ fn what_is_wrong_with_a_pool_or_a_volume_is_told_with_what_is_allowed() {
     }
 }
 
+const OTHERS: &str = r#"
+[pools.far]
+backend = "nbd"
+[volumes.a]
+pool = "far"
+uri = "nbd+unix:///a?socket=/none.sock"
+size = "1M"
+[volumes.b]
+pool = "far"
+uri = "nbd+unix:///b?socket=/none.sock"
+size = "1M"
+[pools.slow]
+backend = "modelled"
+servers = 4
+service_us = 200
+[volumes.m]
+pool = "slow"
+size = "1M"
+"#;
+
+#[test]
+fn pools_of_exports_of_servers_and_of_memory_are_read() {
+    let dir = dir(&[]);
+    let config = read(&dir, OTHERS).expect("it is right");
+    let [far, slow] = &config.disks[..] else { panic!("{config:?}") };
+    assert_eq!([far.backend.kind(), slow.backend.kind()], ["nbd", "modelled"]);
+    let connections = far.volumes.iter().map(|volume| match &volume.backend {
+        BackendConfig::Nbd { options, size, .. } => (options.connections, *size),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(connections.collect::<Vec<_>>(), [(1, 1 << 20); 2]);
+    let several = OTHERS.replacen("\"nbd\"", "\"nbd\"\nconnections = 3\ndevice = \"ceph\"", 1);
+    let on_two = several.replacen("/b?socket=/none", "/b?socket=/other", 1);
+    let config = read(&dir, &on_two).expect("they have a device in common");
+    let BackendConfig::Nbd { options, .. } = &config.disks[0].volumes[1].backend else { panic!() };
+    assert_eq!(options.connections, 3);
+    // Neither needs a volume.
+    let empty = "[pools.far]\nbackend = \"nbd\"\n[pools.m]\nbackend = \"modelled\"\n\
+                 model = \"nvme-980pro\"\n";
+    assert_eq!(read(&dir, empty).expect("it is right").disks.len(), 2);
+}
+
+/// The warning of disks on one device is of pools on other servers too, which say what it is.
+#[test]
+fn pools_with_one_device_are_told() {
+    let two = "[pools.a]\nbackend = \"nbd\"\ndevice = \"ceph\"\n\
+               [pools.b]\nbackend = \"nbd\"\ndevice = \"ceph\"\n";
+    let notices = read(&dir(&[]), two).expect("it is right").notices();
+    let start = "pool \"a\" and pool \"b\" are on the same device (ceph)";
+    assert!(notices.iter().any(|notice| notice.starts_with(start)), "{notices:?}");
+}
+
+/// What is written in place of what, and what is said of it first.
+const WRONG_OTHERS: [(&str, &str, &str); 14] = [
+    (
+        "\"nbd\"",
+        "\"memory\"",
+        "c:3: pool \"far\": backend = \"memory\": \"file\", \"modelled\" or \"nbd\" is allowed; a \
+         disk may be \"memory\"",
+    ),
+    (
+        "\"nbd\"",
+        "\"nbd\"\npath = \"images\"",
+        "c:4: pool \"far\" has path, which no far pool takes",
+    ),
+    ("\"nbd\"", "\"nbd\"\nsize = 7", "c:4: pool \"far\" has size, which no pool takes"),
+    ("\"nbd\"", "\"nbd\"\nservers = 7", "c:4: pool \"far\" has servers, which no far pool takes"),
+    ("\"nbd\"", "\"file\"", "c:4: volume \"a\": pool \"far\" has no path, so an absolute path"),
+    ("uri = \"nbd+unix:///a?socket=/none.sock\"\n", "", "c:4: volume \"a\" has no uri"),
+    ("uri", "path = \"x\"\nuri", "c:6: volume \"a\" has path, which no far volume takes"),
+    (
+        "/b?socket=/none",
+        "/b?socket=/other",
+        "c:10: pool \"far\": nbd+unix:///a?socket=/none.sock and nbd+unix:///b?socket=/other.sock \
+         are on different servers: a pool is one device; device = NAME says that they are",
+    ),
+    ("/b?socket", "/a?socket", "c:10: nbd+unix:///a?socket=/none.sock is volume \"a\" already"),
+    (
+        "uri = \"nbd+unix:///a?socket=/none.sock\"\nsize = \"1M\"",
+        "uri = \"nbd+unix:///a?socket=/none.sock\"",
+        "c:6: nbd+unix:///a?socket=/none.sock does not show its export: ",
+    ),
+    ("service_us = 200\n", "", "c:12: disk \"slow\" has no service_us"),
+    ("\"slow\"\nsize = \"1M\"", "\"slow\"", "c:16: volume \"m\" has no size"),
+    ("\"slow\"\nsize = \"1M\"", "\"slow\"\nsize = 0", "c:16: volume \"m\" has 0 bytes"),
+    (
+        "servers = 4\nservice_us = 200\n[volumes.m]\npool = \"slow\"\nsize = \"1M\"",
+        "model = \"nvme-980pro\"\nsync_us = 3\n[volumes.m]\npool = \"slow\"\nsize = \"1M\"",
+        "c:15: disk \"slow\" has sync_us beside model, which says how fast it is",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_pools_of_servers_or_memory_is_told() {
+    for (from, to, expected) in WRONG_OTHERS {
+        assert!(OTHERS.contains(from), "{from}");
+        let found = read(&dir(&[]), &OTHERS.replacen(from, to, 1)).expect_err("it is wrong");
+        assert!(found[0].starts_with(expected), "{to}\n{expected}\n{}", found.join("\n"));
+    }
+}
+
 #[test]
 fn volumes_without_a_directory_need_paths() {
     let found = said("path = \"images\"\n", "");

@@ -1,4 +1,5 @@
-//! The thread that makes connections: to connect may block, which the owner of a disk must not.
+//! The thread that makes connections: to connect may block, which the owner of a disk must not. It
+//! is one disk's, or that of all volumes of a pool.
 //!
 //! ```text
 //!   back end ──wants connection k──▶ thread: dial ──▶ dialed, an event wakes
@@ -7,10 +8,13 @@
 //! ```
 //!
 //! The first connection is tried again and again, after [`Pauses`]; the others are extras, which a
-//! server may not admit, and are tried again rarely. The thread ends when the back end does.
+//! server may not admit, and are tried again rarely. The thread ends when the last back end that
+//! has it does.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +28,25 @@ use crate::waker::Waker;
 /// The pause before it is tried again for another one.
 const EXTRA_PAUSE: Duration = Duration::from_secs(30);
 
-/// What the back end says.
+/// The thread, for whoever opens far servers.
+#[derive(Clone, Debug)]
+pub struct NbdDialer {
+    says: Sender<(Number, Said)>,
+    /// How many back ends it has had.
+    so_far: Arc<AtomicU64>,
+}
+
+/// Names a back end.
+type Number = u64;
+
+/// What a back end says.
+#[derive(Debug)]
+enum Said {
+    Comes(Box<Served>),
+    Wants(Want),
+    Leaves,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Want {
     /// The first connection is wanted, after a pause; `was_useful` says whether the one before was.
@@ -44,30 +66,43 @@ pub(super) enum Told {
     Unreachable(String),
 }
 
-/// The thread, and the ways to it and back.
+/// A back end's ways to the thread and back.
 #[derive(Debug)]
 pub(super) struct Dialer {
-    wants: Sender<Want>,
+    thread: NbdDialer,
+    number: Number,
     told: Receiver<Told>,
     waker: Waker,
 }
 
+impl NbdDialer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// Where there can be no further thread.
+    pub fn new() -> io::Result<Self> {
+        let (says, said) = channel();
+        let worker = Worker { said, served: BTreeMap::new(), due: BTreeMap::new() };
+        thread::Builder::new().name("dial".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { says, so_far: Arc::default() })
+    }
+
+    fn say(&self, number: Number, said: Said) {
+        // The thread ends no sooner than this.
+        let _ = self.says.send((number, said));
+    }
+}
+
 impl Dialer {
-    pub(super) fn new(uri: NbdUri) -> io::Result<Self> {
-        let (wants, wanted) = channel();
+    pub(super) fn new(uri: NbdUri, thread: &NbdDialer) -> io::Result<Self> {
         let (tells, told) = channel();
         let waker = Waker::new()?;
-        let worker = Worker {
-            uri,
-            wanted,
-            tells,
-            waker: waker.clone(),
-            due: BTreeMap::new(),
-            pauses: Pauses::new(),
-            told: None,
-        };
-        thread::Builder::new().name("dial".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { wants, told, waker })
+        let number = thread.so_far.fetch_add(1, Ordering::Relaxed);
+        let (pauses, last_told) = (Pauses::new(), None);
+        let served = Served { uri, tells, waker: waker.clone(), pauses, last_told };
+        thread.say(number, Said::Comes(Box::new(served)));
+        Ok(Self { thread: thread.clone(), number, told, waker })
     }
 
     /// Has the first connection made, however long that takes. `was_useful` says whether the one
@@ -87,8 +122,7 @@ impl Dialer {
     }
 
     fn want(&self, want: Want) {
-        // The thread ends no sooner than this.
-        let _ = self.wants.send(want);
+        self.thread.say(self.number, Said::Wants(want));
     }
 
     /// What becomes readable when there is something to take.
@@ -102,75 +136,101 @@ impl Dialer {
     }
 }
 
+impl Drop for Dialer {
+    fn drop(&mut self) {
+        self.thread.say(self.number, Said::Leaves);
+        // So that nothing on a ring waits for it any more.
+        self.waker.wake();
+    }
+}
+
 /// What the thread has.
 struct Worker {
+    said: Receiver<(Number, Said)>,
+    served: BTreeMap<Number, Served>,
+    /// When each connection that is wanted is tried next, by its back end and index.
+    due: BTreeMap<(Number, usize), Instant>,
+}
+
+/// A back end, as the thread knows it.
+#[derive(Debug)]
+struct Served {
     uri: NbdUri,
-    wanted: Receiver<Want>,
     tells: Sender<Told>,
     waker: Waker,
-    /// When each connection that is wanted is tried next.
-    due: BTreeMap<usize, Instant>,
-    /// Those before the attempts at the first one.
+    /// Those before the attempts at the first connection.
     pauses: Pauses,
     /// Why the server could not be used, as it was told last.
-    told: Option<String>,
+    last_told: Option<String>,
 }
 
 impl Worker {
     fn run(mut self) {
         loop {
-            let next = self.due.iter().map(|(&index, &at)| (at, index)).min();
-            let wanted = match next {
-                None => self.wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let next = self.due.iter().map(|(&which, &at)| (at, which)).min();
+            let said = match next {
+                None => self.said.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some((at, _)) => {
-                    self.wanted.recv_timeout(at.saturating_duration_since(Instant::now()))
+                    self.said.recv_timeout(at.saturating_duration_since(Instant::now()))
                 }
             };
-            match (wanted, next) {
-                (Ok(want), _) => self.note(want),
-                (Err(RecvTimeoutError::Timeout), Some((_, index))) => self.dial(index),
+            match (said, next) {
+                (Ok((number, said)), _) => self.note(number, said),
+                (Err(RecvTimeoutError::Timeout), Some((_, which))) => self.dial(which),
                 (Err(_), _) => return,
             }
         }
     }
 
-    fn note(&mut self, want: Want) {
+    fn note(&mut self, number: Number, said: Said) {
+        let want = match said {
+            Said::Comes(served) => {
+                self.served.insert(number, *served);
+                return;
+            }
+            Said::Leaves => {
+                self.served.remove(&number);
+                Want::Nothing
+            }
+            Said::Wants(want) => want,
+        };
         match want {
             Want::First { was_useful } => {
+                let Some(served) = self.served.get_mut(&number) else { return };
                 if was_useful {
-                    self.pauses.fall_back();
-                    self.told = None;
+                    served.pauses.fall_back();
+                    served.last_told = None;
                 }
-                self.due.insert(0, Instant::now() + self.pauses.take());
+                self.due.insert((number, 0), Instant::now() + served.pauses.take());
             }
             Want::Extra(index) => {
-                self.due.insert(index, Instant::now());
+                self.due.insert((number, index), Instant::now());
             }
-            Want::Nothing => self.due.clear(),
+            Want::Nothing => self.due.retain(|&(of, _), _| of != number),
         }
     }
 
-    fn dial(&mut self, index: usize) {
-        match dial(&self.uri) {
-            Ok(dialed) => {
-                self.due.remove(&index);
-                self.tell(Told::Dialed(index, Box::new(dialed)));
-            }
-            Err(_) if index > 0 => {
-                self.due.insert(index, Instant::now() + EXTRA_PAUSE);
-            }
+    fn dial(&mut self, (number, index): (Number, usize)) {
+        self.due.remove(&(number, index));
+        let Some(served) = self.served.get_mut(&number) else { return };
+        let again = match dial(&served.uri) {
+            Ok(dialed) => return served.tell(Told::Dialed(index, Box::new(dialed))),
+            Err(_) if index > 0 => EXTRA_PAUSE,
             Err(error) => {
-                self.due.insert(index, Instant::now() + self.pauses.take());
                 let why = error.to_string();
-                if self.told.as_ref() != Some(&why) {
-                    self.told = Some(why.clone());
-                    self.tell(Told::Unreachable(why));
+                if served.last_told.as_ref() != Some(&why) {
+                    served.last_told = Some(why.clone());
+                    served.tell(Told::Unreachable(why));
                 }
+                served.pauses.take()
             }
-        }
+        };
+        self.due.insert((number, index), Instant::now() + again);
     }
+}
 
-    /// Where the back end is gone, the next look for what it wants says so.
+impl Served {
+    /// Where the back end is gone, the thread hears of it next.
     fn tell(&self, told: Told) {
         let _ = self.tells.send(told);
         self.waker.wake();

@@ -113,11 +113,12 @@ impl Far {
         }
     }
 
-    /// Says in what a server that has come back is another one; nothing where it is not.
+    /// Says in what a server that has come back is another one; nothing where it is not, or has
+    /// grown.
     pub(super) fn difference(&self, now: &Self) -> Option<String> {
         let (read_only, is_now) = (self.is_read_only(), now.is_read_only());
         match () {
-            () if self.size != now.size => {
+            () if self.size > now.size => {
                 Some(format!("it had {} bytes and has {}", self.size, now.size))
             }
             () if read_only && !is_now => Some("it was read-only and is not".to_owned()),
@@ -195,7 +196,8 @@ mod tests {
         let first = far(4096, flags, 1);
         let told = |now: Far| first.difference(&now);
         assert_eq!(told(far(4096, flags | TransmissionFlags::SEND_DF, 1)), None);
-        assert_eq!(told(far(8192, flags, 1)).as_deref(), Some("it had 4096 bytes and has 8192"));
+        assert_eq!(told(far(8192, flags, 1)), None, "it has grown");
+        assert_eq!(told(far(2048, flags, 1)).as_deref(), Some("it had 4096 bytes and has 2048"));
         let read_only = told(far(4096, flags | TransmissionFlags::READ_ONLY, 1));
         assert_eq!(read_only.as_deref(), Some("it was not read-only and is"));
         let other = told(far(4096, TransmissionFlags::SEND_FUA, 1)).expect("it differs");

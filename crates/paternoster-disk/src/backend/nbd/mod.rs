@@ -27,7 +27,8 @@
 //! answered within [`NbdOptions::answer_timeout`], may have its requests carried out at any time.
 //! They fail with EIO, and nothing of them is sent again.
 //!
-//! A server that comes back as another one (size, flags, blocks) is not written to: EIO, for good.
+//! A server that comes back as another one (fewer bytes, flags, blocks) is not written to: EIO, for
+//! good.
 
 mod dial;
 mod dialer;
@@ -43,6 +44,7 @@ mod uri;
 mod wire;
 
 pub use dial::{DialError, ask_far};
+pub use dialer::NbdDialer;
 pub use doubt::AfterReconnect;
 pub use far::{Far, Unusable};
 pub use uri::{NbdPlace, NbdUri, NbdUriError};
@@ -161,15 +163,16 @@ struct Sent {
 }
 
 impl NbdBackend {
-    /// Connects to the server, which becomes a disk of this size and these abilities.
+    /// Connects to the server, which becomes a disk of this size and these abilities. `dialer`
+    /// makes the connections that come later.
     ///
     /// # Errors
     ///
     /// Where it cannot be reached, or does not show the export.
-    pub fn open(options: NbdOptions) -> io::Result<Self> {
+    pub fn open(options: NbdOptions, dialer: &NbdDialer) -> io::Result<Self> {
         let first = dial(&options.uri).map_err(io::Error::other)?;
         let far = first.far;
-        let dialer = Dialer::new(options.uri.clone())?;
+        let dialer = Dialer::new(options.uri.clone(), dialer)?;
         let (mut notices, mut wanted) = (Vec::new(), options.connections.max(1));
         if wanted > 1 && !far.allows_several_connections() {
             wanted = 1;
@@ -456,7 +459,10 @@ impl Backend for NbdBackend {
             format!("{uri} has been lost for {seconds} s: what is asked for {does}")
         });
         let changed = self.changed.as_ref().map(|difference| {
-            format!("{uri} is not what it was: {difference}; everything gets EIO until the restart")
+            format!(
+                "{uri} is not what it was: {difference}; everything gets EIO until it is opened \
+                 again"
+            )
         });
         let doubt = self
             .doubt

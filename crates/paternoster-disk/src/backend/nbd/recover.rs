@@ -301,8 +301,7 @@ impl NbdBackend {
     fn handle_dialed(&mut self, index: usize, dialed: Dialed) {
         if let Some(difference) = self.far.difference(&dialed.far) {
             let text = format!(
-                "{} is not what it was: {difference}; everything gets EIO until this server \
-                 restarts",
+                "{} is not what it was: {difference}; everything gets EIO until it is opened again",
                 self.options.uri
             );
             self.notices.warn(Subject::Changed, text);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::kinds::{About, Entry, Kind, Size, Span, Text, WHOLE_UP_TO, Whole, Word, Words, words};
 use super::server::DAY;
 use super::written::{At, Form, beside};
-use super::{PATH, keys};
+use super::{NAME, PATH, keys};
 use crate::config::error::Problem;
 use crate::config::polling::{PollMode, Polling};
 use crate::config::scheduler::AUTO;
@@ -20,11 +20,16 @@ use crate::depth::{self, Depth};
 pub(in crate::config) const DISK: &str = "disk";
 pub(in crate::config) const POOL: &str = "pool";
 
+/// The kinds of disks and of pools, as keys have them in `of`; a pool is also just one.
+pub(in crate::config) const DISKS: [&str; 4] = ["file", "memory", "modelled", "nbd"];
+pub(in crate::config) const POOLS: [&str; 4] = [POOL, "local-pool", "far-pool", "modelled-pool"];
+
 /// The greatest `depth`.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 
 const SERVERS: Whole<u32> = Whole::new(1..=512, "servers");
 const SERVICE: Whole<u32> = Whole::new(1..=10_000_000, "µs");
+const SYNC: Whole<u32> = Whole::new(0..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
 const CONNECTIONS: Whole<u32> = Whole::new(1..=64, "connections");
 const SYNC_DEPTH: Whole<u32> = Whole::new(1..=64, "volumes");
@@ -53,7 +58,7 @@ const MODEL: Text<String> = Text {
     show: Clone::clone,
 };
 
-const URI: Text<NbdUri> = Text {
+pub(super) const URI: Text<NbdUri> = Text {
     kind: "text",
     range: "`nbd+unix:///EXPORT?socket=/PATH`, `nbd://HOST[:PORT]/EXPORT`",
     pattern: "^nbd(\\+unix)?://",
@@ -64,13 +69,13 @@ const URI: Text<NbdUri> = Text {
 keys! {
     /// What is set of a disk.
     pub struct DiskKeys, states DiskStates {
-        path: Option<PathBuf> = None, PATH, restart, of "file pool", default "–",
+        path: Option<PathBuf> = None, PATH, restart, of "file local-pool", default "–",
             range "a regular file or block device that no other disk has; of a pool, a directory";
             "The image or device. It is locked while it is served. A writable device is opened \
              exclusively: one that is mounted, or part of another device, is refused by name. Of a \
              pool, the directory of its volumes' images.";
         cache: CacheChoice = CacheChoice::Auto, Words::<CacheChoice>::ALL, restart,
-            of "file pool",
+            of "file local-pool",
             default "`\"direct\"` where the file system or device takes `O_DIRECT`, else \
                      `\"page\"`";
             "Past the page cache, or through it ([below](#direct-io)). An explicit `\"direct\"` \
@@ -80,47 +85,57 @@ keys! {
              `\"auto\"` asks sysfs, and [does not believe \
              virtio](tuning.md#who-says-what-a-device-is).";
         backend: Option<BackendKind> = None, Words::<BackendKind>::ALL, restart,
-            of "file memory modelled nbd", default "none: `path`";
-            "What is behind the disk instead of a file. `\"memory\"` and `\"modelled\"` are \
-             memory, zero at the start and lost at the end, the latter with the speed that the \
-             next five keys set; `\"nbd\"` is [another NBD server's \
-             export](#another-nbd-server).";
+            of "file memory modelled nbd pool", default "`\"file\"`";
+            "What is behind the disk, or behind each volume of a pool. `\"memory\"` and \
+             `\"modelled\"` are memory, zero at the start and lost at the end, the latter with \
+             the speed that the next six keys set, which the volumes of a pool share; \
+             `\"nbd\"` is [another NBD server's export](#another-nbd-server). A pool is not \
+             `\"memory\"`.";
         size: Option<u64> = None, Size::ANY, restart, of "memory modelled nbd",
             default "of `\"nbd\"`: as its server says", range "1 byte or more";
             "Size of a disk in memory, which needs it. With `\"nbd\"`, the size that the export \
              has to have.";
-        model: Option<String> = None, MODEL, restart, of "modelled";
+        model: Option<String> = None, MODEL, restart, of "modelled modelled-pool";
             "Device whose times a modelled disk has, such as `\"nvme-980pro\"` or \
              `\"hdd-7200\"` ([Devices](laboratory.md#devices)); a rotational model counts as \
-             rotational. It excludes `servers`, `service_us` and `ns_per_kib`. If the device \
+             rotational. It excludes the next four keys. If the device \
              takes no trims, a trim frees nothing and takes no time; a write with FUA is a write \
              and a sync, so `fua_us` of the file does not count.";
-        servers: Option<u32> = None, SERVERS, restart, of "modelled", default "–";
+        servers: Option<u32> = None, SERVERS, restart, of "modelled modelled-pool", default "–";
             "Requests that a modelled disk serves at once; required without `model`.";
-        service_us: Option<u32> = None, SERVICE, restart, of "modelled", default "–";
+        service_us: Option<u32> = None, SERVICE, restart, of "modelled modelled-pool", default "–";
             "Time of a request on a modelled disk, in µs; required without `model`.";
-        ns_per_kib: u32 = 0, PER_KIB, restart, of "modelled";
+        ns_per_kib: u32 = 0, PER_KIB, restart, of "modelled modelled-pool";
             "Additional time for each KiB of a request on a modelled disk, in ns.";
+        sync_us: u32 = 0, SYNC, restart, of "modelled modelled-pool";
+            "Time of a sync on a modelled disk, in µs; it keeps none of the servers.";
         uri: Option<NbdUri> = None, URI, restart, of "nbd", default "–";
             "With `\"nbd\"`, required: where the other server is; none of this server's own \
              sockets.";
-        connections: u32 = 4, CONNECTIONS, restart, of "nbd";
+        device: Option<String> = None, NAME, restart, of "far-pool",
+            range "a name";
+            "What the servers of a pool's volumes have in common, such as one storage cluster. \
+             Without it they have one host, or one socket: a depth and a share of the device are \
+             those of one device.";
+        connections: Option<u32> = None, CONNECTIONS, restart, of "nbd far-pool",
+            default "4; in a pool 1 a volume";
             "With `\"nbd\"`: connections to the server; one if it does not offer more \
              (`CAN_MULTI_CONN`).";
-        reconnect: Nanos = Nanos::from_millis(30_000), RECONNECT, restart, of "nbd";
+        reconnect: Nanos = Nanos::from_millis(30_000), RECONNECT, restart, of "nbd far-pool";
             "With `\"nbd\"`: how long requests wait for a lost server before they get EIO.";
-        resends: u32 = 10, RESENDS, restart, of "nbd";
+        resends: u32 = 10, RESENDS, restart, of "nbd far-pool";
             "With `\"nbd\"`: how often a request is sent again after its connection was lost. \
              Then it gets EIO, as it may be what crashes the server.";
-        answer_timeout: Nanos = Nanos::from_millis(30_000), ANSWER_TIMEOUT, restart, of "nbd";
+        answer_timeout: Nanos = Nanos::from_millis(30_000), ANSWER_TIMEOUT, restart,
+            of "nbd far-pool";
             "With `\"nbd\"`: how long a request may wait for its whole answer before its \
              connection is [given up](#another-nbd-server).";
         after_reconnect: AfterReconnect = AfterReconnect::Doubt, Words::<AfterReconnect>::ALL,
-            restart, of "nbd";
+            restart, of "nbd far-pool";
             "With `\"nbd\"`: whether data that was answered and not flushed is in doubt after a \
              lost connection ([below](#another-nbd-server)).";
         same_device: SameDevice = SameDevice::Require, Words::<SameDevice>::ALL, restart,
-            of "pool";
+            of "local-pool";
             "Whether a volume that is on another device than the pool's others is refused, or \
              only warned of: a depth and a share of the device are those of one device.";
         sync_depth: u32 = 4, SYNC_DEPTH, restart, of "pool";
@@ -128,7 +143,7 @@ keys! {
         capacity: Option<u64> = None, CAPACITY, restart, of "pool";
             "Most bytes that the sizes of its volumes may add up to; with sparse images that may \
              be more than the file system has.";
-        keep_free: u8 = 0, Percent, restart, of "pool", default "`\"0%\"`";
+        keep_free: u8 = 0, Percent, restart, of "local-pool", default "`\"0%\"`";
             "Part of the file system of `path` that has to be free for a volume to be made or \
              grown [while clients are served](operations.md#volumes-while-clients-are-served).";
         volumes: u32 = 10_000, VOLUMES, restart, of "pool";
@@ -283,9 +298,11 @@ impl Kind for FlagOrAuto {
     }
 }
 
-/// What a disk may have behind it that is no file.
+/// What a disk, or each volume of a pool, may have behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
+    /// A file or block device.
+    File,
     /// Memory.
     Memory,
     /// Memory that is as slow as a device.
@@ -295,14 +312,49 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    const ALL: [Self; 3] = [Self::Memory, Self::Modelled, Self::Nbd];
+    const ALL: [Self; 4] = [Self::File, Self::Memory, Self::Modelled, Self::Nbd];
 
     /// Its name in configurations and statistics.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::File => "file",
             Self::Memory => "memory",
             Self::Modelled => "modelled",
             Self::Nbd => "nbd",
+        }
+    }
+}
+
+/// What the volumes of a pool are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Files and block devices.
+    Local,
+    /// Exports of other NBD servers.
+    Far,
+    /// Memory behind one model of a device.
+    Modelled,
+}
+
+impl PoolKind {
+    /// What a pool of it is called in keys' `of`, as is one of its volumes.
+    pub(in crate::config) const fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Local => ["local-pool", "local-volume"],
+            Self::Far => ["far-pool", "far-volume"],
+            Self::Modelled => ["modelled-pool", "modelled-volume"],
+        }
+    }
+}
+
+impl DiskKeys {
+    /// What the volumes of a pool with these keys are; none if a pool cannot have them.
+    pub(crate) fn pool_kind(&self) -> Option<PoolKind> {
+        match self.backend {
+            None | Some(BackendKind::File) => Some(PoolKind::Local),
+            Some(BackendKind::Nbd) => Some(PoolKind::Far),
+            Some(BackendKind::Modelled) => Some(PoolKind::Modelled),
+            Some(BackendKind::Memory) => None,
         }
     }
 }

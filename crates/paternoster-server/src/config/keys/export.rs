@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use paternoster::{IoPrio, Weight};
+use paternoster_disk::NbdUri;
 
+use super::disk::URI;
 use super::group::OneWeight;
 use super::kinds::{Flag, Size, Text};
 use super::{NAME, Object, PATH, State, keys};
@@ -13,6 +15,10 @@ use crate::config::error::Problem;
 /// A part of a disk or volume, and a volume with the export that is all of it.
 pub(crate) const EXPORT: &str = "export";
 pub(crate) const VOLUME: &str = "volume";
+
+/// The kinds of volumes, as keys have them in `of`; each is also just one.
+pub(in crate::config) const VOLUMES: [&str; 4] =
+    [VOLUME, "local-volume", "far-volume", "modelled-volume"];
 
 /// A path that is relative to the pool's.
 const IN_POOL: Text<PathBuf> = Text { kind: "path", read: |text, _| Ok(text.into()), ..PATH };
@@ -37,9 +43,13 @@ keys! {
         pool: Option<String> = None, NAME, restart, of "volume", default "–",
             range "the name of a pool";
             "The pool of a volume; required.";
-        path: Option<PathBuf> = None, IN_POOL, restart, of "volume", default "`NAME.img`",
+        path: Option<PathBuf> = None, IN_POOL, restart, of "local-volume",
+            default "`NAME.img`; none in a pool with a `backend`",
             range "a regular file or block device that no other volume or disk has";
             "The image or device of a volume, relative to the pool's `path`.";
+        uri: Option<NbdUri> = None, URI, restart, of "far-volume", default "–";
+            "In a pool of `backend = \"nbd\"`, required: where the other server is; none of \
+             this server's own sockets.";
         disk: Option<String> = None, NAME, restart, of "export", default "–",
             range "the name of a disk";
             "The disk that it is on; required, or `volume`.";
@@ -48,9 +58,12 @@ keys! {
             "The volume that it is on, beside that one's own export.";
         offset: u64 = 0, Size::ANY, restart, of "export", range "within the disk";
             "Where on the disk or volume it starts.";
-        size: Option<u64> = None, Size::ANY, restart, of "export",
-            default "up to the disk's end", range "1 byte or more, within the disk";
-            "Its length. Ranges of two exports may overlap if one or both are read-only, as for a \
+        size: Option<u64> = None, Size::ANY, restart, of "export far-volume modelled-volume",
+            default "up to the disk's end; of a volume on another server as that says",
+            range "1 byte or more, within the disk";
+            "Its length. In a pool of `backend = \"modelled\"` a volume needs it, in one of \
+             `\"nbd\"` it is the size that the export has to have. Ranges of two exports may \
+             overlap if one or both are read-only, as for a \
              [backup](operations.md#back-up-and-copy-a-volume) of a volume in use.";
         group: Option<String> = None, NAME, restart, default "a group of the export's own name",
             range "a group's path";

@@ -32,9 +32,10 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 pub(crate) use disk::DEPTH_MAX;
-pub use disk::{BackendKind, DiskKeys, SameDevice, SchedulerWord};
-pub(in crate::config) use disk::{DISK, POOL};
+pub use disk::{BackendKind, DiskKeys, PoolKind, SameDevice, SchedulerWord};
+pub(in crate::config) use disk::{DISK, DISKS, POOL, POOLS};
 pub use export::ExportKeys;
+pub(in crate::config) use export::VOLUMES;
 pub(crate) use export::{EXPORT, VOLUME};
 pub use group::{GroupKeys, limit_names};
 pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
@@ -109,6 +110,11 @@ impl<O: Keys> Key<O> {
     /// Whether objects of that kind take it.
     pub(crate) fn is_of(&self, kind: &str) -> bool {
         self.of.is_none_or(|kinds| kinds.split(' ').any(|of| of == kind))
+    }
+
+    /// Whether objects that are of one of those kinds take it.
+    pub(crate) fn is_of_any(&self, kinds: &[&str]) -> bool {
+        kinds.iter().any(|kind| self.is_of(kind))
     }
 
     /// Sets the key of an object to a value of a request's body; else what is wrong with it.

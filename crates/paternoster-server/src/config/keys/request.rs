@@ -4,8 +4,10 @@
 use std::path::PathBuf;
 
 use paternoster::GroupLimits;
+use paternoster_disk::NbdUri;
 use serde_json::{Map, Value, json};
 
+use super::disk::URI;
 use super::kinds::{About, Entry, Flag, Kind, Size};
 use super::written::Form;
 use super::{GroupKeys, Keys as _, keys};
@@ -21,12 +23,15 @@ keys! {
     pub struct RequestKeys, states RequestStates {
         size: Option<u64> = None, SIZE, live, of "volume", default "that of its source",
             range "whole blocks of 4096 bytes, 1 MiB or more";
-            "Its size. It can grow while clients are connected; new sessions see that.";
+            "Its size. It can grow while clients are connected, but for one on another server; new \
+             sessions see that.";
         source: Source = Source::New { allocated: false }, Sources, restart, of "volume",
             default "`{\"new\": \"sparse\"}`";
             "Where its bytes come from: a new image that is sparse or allocated, a copy of a \
              template, which is a read-only volume of the pool or an image below its path that \
-             nobody has open, or an image below its path that is there already.";
+             nobody has open, or an image below its path that is there already. In a pool of \
+             `backend = \"nbd\"` it is the export of another server, in one of `\"modelled\"` \
+             new and sparse.";
         copy: bool = false, Flag, restart, of "volume";
             "Whether a template is copied where its file system cannot share blocks.";
         durable: Option<bool> = None, Flag, restart,
@@ -50,12 +55,14 @@ pub enum Source {
     Template(String),
     /// An image that is there already, relative to the pool's path.
     Path(PathBuf),
+    /// The export of another server.
+    Far(NbdUri),
 }
 
 struct Sources;
 
-const ALLOWED: &str = "{\"new\": \"sparse\"}, {\"new\": \"allocated\"}, {\"template\": NAME} or \
-                       {\"path\": PATH}";
+const ALLOWED: &str = "{\"new\": \"sparse\"}, {\"new\": \"allocated\"}, {\"template\": NAME}, \
+                       {\"path\": PATH} or {\"uri\": URI}";
 
 impl Kind for Sources {
     type Value = Source;
@@ -70,6 +77,10 @@ impl Kind for Sources {
             }
             ("template", Form::Text(name)) => Some(Source::Template(name.clone())),
             ("path", Form::Text(path)) => Some(Source::Path(path.into())),
+            ("uri", _) => {
+                let uri = URI.read(&mut entry.inner("uri", value))?;
+                Some(Source::Far(uri))
+            }
             _ => entry.refuse(ALLOWED),
         }
     }
@@ -81,6 +92,7 @@ impl Kind for Sources {
             }
             Source::Template(name) => json!({ "template": name }),
             Source::Path(path) => json!({ "path": path }),
+            Source::Far(uri) => json!({ "uri": uri.to_string() }),
         }
     }
 
@@ -93,6 +105,7 @@ impl Kind for Sources {
             one("new", json!({"enum": ["sparse", "allocated"]})),
             one("template", json!({"type": "string"})),
             one("path", json!({"type": "string"})),
+            one("uri", json!({"type": "string"})),
         ];
         About::new("object", format!("`{ALLOWED}`"), json!({ "oneOf": ways }))
     }
