@@ -1,11 +1,16 @@
 //! `cargo xtask bench shares --throttled`: three tenants of 100 : 200 : 400 on a device that is
-//! really short, with direct I/O. Each has a range of the device, or an image of its own on a file
-//! system there: a volume of a pool.
+//! really short. Each has a range of the device, or an image of its own on a file system there: a
+//! volume of a pool, or of a pool behind one nbdkit, which has the images as exports.
 //!
 //! ```text
 //!   fio, fio, fio ──NBD──▶ server, in a control group ──▶ loop device ──▶ file
 //!                          that has 2,000 reads and writes a second of the device
+//!
+//!   fio, fio, fio ──NBD──▶ server ──NBD──▶ nbdkit, in the control group ──▶ loop device
 //! ```
+//!
+//! The server has direct I/O. nbdkit has the page cache, whose writes this throttle does not see:
+//! it is asked for reads alone, each of which it forgets.
 //!
 //! The kernel's throttle lets a tenth of a second's requests through at once and then none. Each
 //! client has more outstanding than its part of those, or it would have nothing waiting while they
@@ -16,6 +21,7 @@ use crate::NotRun;
 use crate::nbd::fio::{Client, rates};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{major, minor};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
@@ -52,13 +58,13 @@ pub fn run(program: &Path) -> Result<()> {
     let mut device = Device::new()?;
     println!("{:<8} {:<6} {:<10} {:>6}  {:<26} worst error", "", "", "load", "IOPS", "shares");
     let mut missed = Vec::new();
-    for layout in [Layout::Ranges, Layout::Volumes] {
+    for layout in [Layout::Ranges, Layout::Volumes, Layout::Far] {
         if layout == Layout::Volumes {
             device.make_images()?;
         }
         let mut totals = [[0.0; LOADS.len()]; SCHEDULERS.len()];
         for (scheduler, totals) in SCHEDULERS.iter().zip(&mut totals) {
-            for (load, total) in LOADS.iter().zip(totals) {
+            for (load, total) in layout.loads().iter().zip(totals) {
                 let rates = device.measure(program, layout, scheduler, load)?;
                 let error = worst_error(&rates);
                 *total = rates.iter().sum();
@@ -74,7 +80,7 @@ pub fn run(program: &Path) -> Result<()> {
             }
         }
         let [first, .., last] = totals;
-        for (load, (first, last)) in LOADS.iter().zip(first.iter().zip(last)) {
+        for (load, (first, last)) in layout.loads().iter().zip(first.iter().zip(last)) {
             if *first < last * THROUGHPUT {
                 let (layout, part) = (layout.name(), first / last);
                 missed.push(format!("{layout} {load}: {part:.2} of the IOPS of none"));
@@ -110,6 +116,8 @@ enum Layout {
     Ranges,
     /// An image of its own on the device's file system, in one pool.
     Volumes,
+    /// The same behind another server.
+    Far,
 }
 
 impl Layout {
@@ -117,7 +125,13 @@ impl Layout {
         match self {
             Self::Ranges => "ranges",
             Self::Volumes => "volumes",
+            Self::Far => "far",
         }
+    }
+
+    /// What is asked for.
+    fn loads(self) -> &'static [&'static str] {
+        if self == Self::Far { &LOADS[..1] } else { &LOADS }
     }
 }
 
@@ -173,13 +187,21 @@ impl Device {
         fs::create_dir(&images).context("a directory to mount on")?;
         let mkfs = ["-q", "-F", "-O", "^has_journal"];
         run_tool(Command::new("mkfs.ext4").args(mkfs).arg(&self.path))?;
-        run_tool(Command::new("mount").arg(&self.path).arg(&images))?;
-        self.is_mounted = true;
+        self.mount()?;
         for (name, _) in WEIGHTS {
             let image = images.join(format!("{name}.img"));
             fs::write(&image, vec![7; (MIB as usize) << 20]).context("writing an image")?;
             fs::File::open(&image)?.sync_all().context("writing an image")?;
         }
+        // So that the page cache has nothing of it.
+        run_tool(Command::new("umount").arg(&images))?;
+        self.is_mounted = false;
+        self.mount()
+    }
+
+    fn mount(&mut self) -> Result<()> {
+        run_tool(Command::new("mount").arg(&self.path).arg(self.images()))?;
+        self.is_mounted = true;
         Ok(())
     }
 
@@ -191,8 +213,9 @@ impl Device {
         scheduler: &str,
         load: &str,
     ) -> Result<[f64; 3]> {
-        let socket = self.dir.path().join("nbd.sock");
-        let _server = self.serve(program, layout, scheduler, &socket)?;
+        let [socket, far] = ["nbd.sock", "far.sock"].map(|name| self.dir.path().join(name));
+        let _far = (layout == Layout::Far).then(|| self.serve_far(&far)).transpose()?;
+        let _server = self.serve(program, layout, scheduler, (&socket, &far))?;
         let rw = format!("--rw={load}");
         let options =
             [&rw, "--bs=4k", OUTSTANDING, "--time_based", "--ramp_time=2", "--runtime=10"];
@@ -212,7 +235,7 @@ impl Device {
         program: &Path,
         layout: Layout,
         scheduler: &str,
-        socket: &Path,
+        (socket, far): (&Path, &Path),
     ) -> Result<KilledOnDrop> {
         let exports = WEIGHTS.iter().zip(0..).map(|((name, weight), place)| match layout {
             Layout::Ranges => {
@@ -225,34 +248,68 @@ impl Device {
             Layout::Volumes => {
                 format!("[volumes.{name}]\npool = \"d\"\nweight = {weight}\n")
             }
+            Layout::Far => {
+                let uri = format!("nbd+unix:///{name}.img?socket={}", far.display());
+                format!("[volumes.{name}]\npool = \"d\"\nweight = {weight}\nuri = \"{uri}\"\n")
+            }
         });
-        let (table, path) = match layout {
-            Layout::Ranges => ("disks", self.path.clone()),
-            Layout::Volumes => ("pools", self.images()),
+        let of_path = |path: &Path| format!("path = \"{}\"\ncache = \"direct\"", path.display());
+        let (table, keys) = match layout {
+            Layout::Ranges => ("disks", of_path(&self.path)),
+            Layout::Volumes => ("pools", of_path(&self.images())),
+            Layout::Far => ("pools", "backend = \"nbd\"".to_owned()),
         };
         let text = format!(
-            "unix = \"{}\"\nctl = \"none\"\n[{table}.d]\npath = \"{}\"\ncache = \"direct\"\n\
+            "unix = \"{}\"\nctl = \"none\"\n[{table}.d]\n{keys}\n\
              scheduler = \"{scheduler}\"\n{}",
             socket.display(),
-            path.display(),
             exports.collect::<String>()
         );
         let config = self.dir.path().join("server.toml");
         fs::write(&config, text).context("writing the configuration")?;
+        let mut command = if layout == Layout::Far {
+            Command::new(program)
+        } else {
+            self.in_group(program.as_os_str())
+        };
+        command.args(["serve", "--log", "error"]).arg(config);
+        start(command, socket)
+    }
+
+    /// Starts nbdkit, which has the images as exports, in the control group.
+    fn serve_far(&self, socket: &Path) -> Result<KilledOnDrop> {
+        // What an earlier one has left.
+        let _ = fs::remove_file(socket);
+        let mut command = self.in_group("nbdkit".as_ref());
+        command.args(["--foreground", "--unix"]).arg(socket).arg("--threads=32");
+        command.args(["file", "fadvise=random", "cache=none"]);
+        command.arg(format!("dir={}", self.images().display()));
+        // It tells of each look whether it takes clients.
+        command.stderr(std::process::Stdio::null());
+        start(command, socket)
+    }
+
+    /// A program that is in the control group from its start.
+    fn in_group(&self, program: &OsStr) -> Command {
         let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", self.group.display());
         let mut command = Command::new("sh");
-        command.args(["-c", &enter, "sh"]).arg(program).args(["serve", "--log", "error"]);
-        command.arg(config).stdout(std::process::Stdio::null());
-        let server = KilledOnDrop(command.spawn().context("the server does not start")?);
-        let began = Instant::now();
-        while UnixStream::connect(socket).is_err() {
-            if began.elapsed() > READY_WITHIN {
-                bail!("the server takes no clients after {READY_WITHIN:?}");
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(server)
+        command.args(["-c", &enter, "sh"]).arg(program);
+        command
     }
+}
+
+/// Starts a server, and waits until it takes clients on that socket.
+fn start(mut command: Command, socket: &Path) -> Result<KilledOnDrop> {
+    command.stdout(std::process::Stdio::null());
+    let server = KilledOnDrop(command.spawn().context("the server does not start")?);
+    let began = Instant::now();
+    while UnixStream::connect(socket).is_err() {
+        if began.elapsed() > READY_WITHIN {
+            bail!("no client is taken on {} after {READY_WITHIN:?}", socket.display());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(server)
 }
 
 impl Drop for Device {

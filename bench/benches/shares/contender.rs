@@ -9,6 +9,7 @@
 //! All contenders of a row are connected at once, and one of them works: so what the machine does
 //! besides meets all alike, and a scheduler keeps what it has learned.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use paternoster::SchedulerKind;
-use paternoster_load::{Load, LocalServer, server_toml};
+use paternoster_load::{Layout, Load, LocalServer, server_toml};
 use paternoster_scene::{Outcome, Scheduler};
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::Detail;
@@ -89,8 +90,11 @@ impl Running {
             Disk::Direct => Some(disk_file(&std::env::temp_dir(), size)?),
             Disk::Modelled { .. } | Disk::Memory => None,
         };
-        let disk = disk(row.disk, size, file.as_ref().map(TempDir::path));
-        let text = server_toml(&disk, &contender, &row.tenants, &sizes);
+        let mut disk = disk(row.disk, file.as_ref().map(TempDir::path));
+        if row.layout == Layout::Ranges && file.is_none() {
+            writeln!(disk, "size = {size}")?;
+        }
+        let text = server_toml(row.layout, &disk, &contender, &row.tenants, &sizes);
         let server = LocalServer::from_toml(&text)?;
         let mut load = server.connect(&row.tenants, SEED)?;
         load.start()?;
@@ -147,14 +151,14 @@ fn disk_file(below: &Path, size: u64) -> Result<TempDir> {
 /// The disk's file in its folder.
 const FILE: &str = "disk.img";
 
-/// The keys of the server's disk.
-fn disk(disk: Disk, size: u64, folder: Option<&Path>) -> String {
+/// The keys of the server's disk, but for its size.
+fn disk(disk: Disk, folder: Option<&Path>) -> String {
     match disk {
         Disk::Modelled { servers, service_us, ns_per_kib } => format!(
-            "backend = \"modelled\"\nsize = {size}\nservers = {servers}\n\
-             service_us = {service_us}\nns_per_kib = {ns_per_kib}\n"
+            "backend = \"modelled\"\nservers = {servers}\nservice_us = {service_us}\n\
+             ns_per_kib = {ns_per_kib}\n"
         ),
-        Disk::Memory => format!("backend = \"memory\"\nsize = {size}\n"),
+        Disk::Memory => "backend = \"memory\"\n".to_owned(),
         Disk::Tmpfs | Disk::Direct => {
             let path = folder.expect("it was made").join(FILE);
             let cache = if disk == Disk::Direct { "cache = \"direct\"\n" } else { "" };

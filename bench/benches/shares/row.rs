@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use paternoster_load::Layout;
 use paternoster_scene::{Scheduler, Tenant};
 use serde::Serialize;
 
@@ -14,6 +15,8 @@ pub(crate) struct Row {
     /// What it is, for people.
     pub(crate) about: &'static str,
     pub(crate) disk: Disk,
+    /// What of it each tenant has.
+    pub(crate) layout: Layout,
     /// The first is the one whose latency is printed.
     pub(crate) tenants: Vec<Tenant>,
     pub(crate) aim: Aim,

@@ -1,6 +1,7 @@
 //! The set-ups: everything that is measured, as data.
 
 use paternoster::Nanos;
+use paternoster_load::Layout;
 use paternoster_scene::{Scheduler, Tenant};
 
 use crate::row::{Aim, Disk, Row};
@@ -57,6 +58,7 @@ fn row() -> Row {
         name: "",
         about: "",
         disk: FOUR,
+        layout: Layout::Ranges,
         tenants: vec![],
         aim: Aim::Shares,
         variants: vec![],
@@ -66,7 +68,15 @@ fn row() -> Row {
 
 /// The set-ups, in the order in which they are measured.
 pub(crate) fn rows() -> Vec<Row> {
-    let parts = [of_victims(), of_shares(), of_disks(), of_sizes(), of_clients(), of_depths()];
+    let parts = [
+        of_victims(),
+        of_shares(),
+        of_disks(),
+        of_volumes(),
+        of_sizes(),
+        of_clients(),
+        of_depths(),
+    ];
     let mut rows = parts.concat();
     for row in &mut rows {
         for (index, tenant) in row.tenants.iter_mut().enumerate() {
@@ -74,6 +84,19 @@ pub(crate) fn rows() -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Volumes of a pool in place of ranges of a disk.
+fn of_volumes() -> Vec<Row> {
+    let volumes = |name, disk| Row {
+        name,
+        about: "volumes, weights 100:200:400, 64 reads outstanding each",
+        disk,
+        layout: Layout::Volumes,
+        tenants: one_to_four().into_iter().map(|of| Tenant { connections: 8, ..of }).collect(),
+        ..row()
+    };
+    vec![volumes("volumes-4x200", FOUR), volumes("volumes-16x80", SIXTEEN_FAST)]
 }
 
 /// The purpose, and a client with few requests outstanding beside one with many.
@@ -325,6 +348,7 @@ fn of_depths() -> Vec<Row> {
             aim: Aim::Depth,
             variants: fixed_depths(),
             hogs: true,
+            ..row()
         },
         Row {
             name: "depth-direct",
@@ -343,6 +367,7 @@ fn of_depths() -> Vec<Row> {
             aim: Aim::Depth,
             variants: fixed_depths(),
             hogs: true,
+            ..row()
         },
     ]
 }

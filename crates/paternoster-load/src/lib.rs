@@ -34,7 +34,7 @@ use paternoster_nbd::{Command, Request, Session};
 use paternoster_scene::Tenant;
 
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
-pub use live::{Live, server_toml};
+pub use live::{Layout, Live, server_toml};
 pub use local::LocalServer;
 
 /// Room for replies that arrive at once.

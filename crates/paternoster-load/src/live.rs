@@ -45,7 +45,7 @@ impl Live {
         let size: u64 = sizes.iter().sum();
         let device = self.device(scene)?;
         let disk = format!("backend = \"modelled\"\nsize = {size}\n{device}");
-        let config = server_toml(&disk, scheduler, &scene.tenants, &sizes);
+        let config = server_toml(Layout::Ranges, &disk, scheduler, &scene.tenants, &sizes);
         let server = LocalServer::from_toml(&config)?;
         let mut clients = server.connect(&scene.tenants, seed)?;
         let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);
@@ -90,24 +90,48 @@ impl Live {
     }
 }
 
+/// What each tenant of a disk has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A range of it; they lie one behind the other.
+    Ranges,
+    /// A volume of it, which is a pool.
+    Volumes,
+}
+
 /// The configuration of a server, but for its socket: a disk of those keys. Each tenant has a group
-/// and an export of its size; exports lie one behind the other.
-pub fn server_toml(disk: &str, scheduler: &Scheduler, tenants: &[Tenant], sizes: &[u64]) -> String {
+/// and an export of its size.
+pub fn server_toml(
+    layout: Layout,
+    disk: &str,
+    scheduler: &Scheduler,
+    tenants: &[Tenant],
+    sizes: &[u64],
+) -> String {
     let (kind, mut tunables) = (scheduler.kind, String::new());
-    let mut text = format!("[disks.d]\n{disk}scheduler = \"{kind}\"\n");
+    let table = match layout {
+        Layout::Ranges => "disks",
+        Layout::Volumes => "pools",
+    };
+    let mut text = format!("[{table}.d]\n{disk}scheduler = \"{kind}\"\n");
     for (name, value) in &scheduler.tunables {
         // The server has a key of its own for the depth of a disk.
         let place = if name == "depth" { &mut text } else { &mut tunables };
         let _ = writeln!(place, "{name} = {value}");
     }
-    let _ = writeln!(text, "[disks.d.tunables]\n{tunables}");
+    let _ = writeln!(text, "[{table}.d.tunables]\n{tunables}");
     let mut offset = 0;
     for (Tenant { name, weight, .. }, size) in tenants.iter().zip(sizes) {
-        let _ = write!(
-            text,
-            "[groups.\"/{name}\"]\nweight = {weight}\n[exports.\"{name}\"]\ndisk = \"d\"\n\
-             offset = {offset}\nsize = {size}\n"
-        );
+        let _ = writeln!(text, "[groups.\"/{name}\"]\nweight = {weight}");
+        let _ = match layout {
+            Layout::Ranges => writeln!(
+                text,
+                "[exports.\"{name}\"]\ndisk = \"d\"\noffset = {offset}\nsize = {size}"
+            ),
+            Layout::Volumes => {
+                writeln!(text, "[volumes.\"{name}\"]\npool = \"d\"\nsize = {size}")
+            }
+        };
         offset += size;
     }
     text

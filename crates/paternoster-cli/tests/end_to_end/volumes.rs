@@ -45,7 +45,7 @@ fn curl(served: &Served, method: &str, resource: &str, more: &[&str]) -> (u16, V
 fn volume_by_ctl_is_there_for_nbdinfo_and_qemu_io_and_grows() {
     let served = serve();
     let pools = ctl(&served, &["pool", "list"]).expect("it answers");
-    assert!(pools.contains("fast  0 of 10000"), "{pools}");
+    assert!(pools.contains("file     0 of 10000"), "{pools}");
     let create = ["volume", "create", "vm1", "--pool", "fast", "--size", "64M", "weight=200"];
     let made = ctl(&served, &create).expect("it is made");
     assert_eq!(value(&made, "weight"), Some("200"), "{made}");
