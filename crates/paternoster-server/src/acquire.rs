@@ -47,7 +47,7 @@ pub(crate) struct Acquired {
     /// How long a processor may take to wake up, if the disk says so.
     pub(crate) latency: Option<CpuLatency>,
     /// The places of its descriptors, if it comes while others are served.
-    pub(crate) rooms: Vec<VolumeRoom>,
+    pub(crate) room: Option<VolumeRoom>,
 }
 
 /// What answers the operator.
@@ -188,7 +188,7 @@ fn for_disk(
         .collect();
     let latency = refused.note(hold_latency(of).transpose());
     let backends = opened.into_iter().collect::<Option<_>>()?;
-    Some(Acquired { backends, common, latency: latency?, rooms: Vec::new() })
+    Some(Acquired { backends, common, latency: latency?, room: None })
 }
 
 /// Takes the directory of what was made by request, if that goes together with the configuration.

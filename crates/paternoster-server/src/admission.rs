@@ -59,10 +59,13 @@ pub(crate) struct Rooms {
 impl Rooms {
     /// `descriptors` is how many the process may have.
     pub(crate) fn new(config: &Config, descriptors: u32) -> Self {
-        let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
+        let disks = config.disks.iter().map(|disk| {
+            let volumes = disk.volumes.iter().map(|volume| volume.backend.descriptors());
+            volumes.fold(RESERVED_FOR_DISK - 1, u32::saturating_add)
+        });
         let threads = config.keys.threads;
         let reserved = RESERVED
-            .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
+            .saturating_add(disks.fold(0, u32::saturating_add))
             .saturating_add(threads.saturating_sub(1).saturating_mul(RESERVED_FOR_THREAD));
         Self::of(descriptors.saturating_sub(reserved))
     }
@@ -78,22 +81,31 @@ impl Rooms {
         Arc::new(TenantRoom { tenant, of_tenant: Count::new(limit), in_all })
     }
 
-    /// Takes the descriptor of a volume, which is a client's no more.
-    pub(crate) fn volume(&self) -> Result<VolumeRoom, NoRoom> {
-        if self.in_all.take() {
-            return Ok(VolumeRoom(Arc::clone(&self.in_all)));
+    /// Takes the descriptors of a volume, which are clients' no more.
+    pub(crate) fn volume(&self, descriptors: u32) -> Result<VolumeRoom, NoRoom> {
+        let (in_all, mut room) = (Arc::clone(&self.in_all), 0);
+        while room < descriptors && in_all.take() {
+            room += 1;
         }
-        Err(NoRoom::InAll { limit: self.in_all.limit })
+        let taken = VolumeRoom { in_all, descriptors: room };
+        if room == descriptors {
+            Ok(taken)
+        } else {
+            Err(NoRoom::InAll { limit: self.in_all.limit })
+        }
     }
 }
 
-/// The descriptor of a volume, which is free again when this is dropped.
+/// The descriptors of a volume, which are free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct VolumeRoom(Arc<Count>);
+pub(crate) struct VolumeRoom {
+    in_all: Arc<Count>,
+    descriptors: u32,
+}
 
 impl Drop for VolumeRoom {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::Relaxed);
+        self.in_all.now.fetch_sub(self.descriptors, Ordering::Relaxed);
     }
 }
 
@@ -190,13 +202,14 @@ mod tests {
     #[test]
     fn all_tenants_together_leave_descriptors_to_others() {
         let (rooms, [a, b]) = rooms(320 + 4 + 20);
-        let volume = rooms.volume().expect("room");
+        let volume = rooms.volume(1).expect("room");
         let admitted: Vec<_> = (0..19).map(|_| b.admit().expect("room")).collect();
         assert_eq!(a.check(), Err(NoRoom::InAll { limit: 20 }));
-        assert_eq!(rooms.volume().expect_err("no room"), NoRoom::InAll { limit: 20 });
+        assert_eq!(rooms.volume(1).expect_err("no room"), NoRoom::InAll { limit: 20 });
         drop(volume);
         a.check().expect("there is room again");
         drop(admitted);
-        rooms.volume().expect("there is room again");
+        assert_eq!(rooms.volume(21).expect_err("one is short"), NoRoom::InAll { limit: 20 });
+        rooms.volume(20).expect("there is room again, and none was lost");
     }
 }

@@ -6,11 +6,13 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use paternoster_disk::{
     Backend, Capabilities, FileBackend, FileOptions, MemoryBackend, ModelledDevice, NbdBackend,
-    NbdDialer, NbdOptions, ServersTime,
+    NbdDialer, NbdOptions, NbdPlace, ServersTime,
 };
 use paternoster_model::{Model as _, describe_device};
 
@@ -24,9 +26,20 @@ pub(crate) enum Common {
     Nothing,
     /// The device that their transfers wait for.
     Device(ModelledDevice),
-    /// What makes their connections.
-    Dialer(NbdDialer),
+    /// What makes their connections, and which of their servers was silent.
+    Far(NbdDialer, Arc<Mutex<Option<Silent>>>),
 }
+
+/// A server that has not answered, and when that was known.
+#[derive(Clone, Debug)]
+pub(crate) struct Silent {
+    place: NbdPlace,
+    since: Instant,
+}
+
+/// How long an attempt lasts that a silent server lets fail, at least, and how long it is not asked
+/// for another volume then: a thousand of them would each take as long.
+const SILENT: Duration = Duration::from_secs(2);
 
 impl Common {
     /// Makes what a disk or pool of that kind needs.
@@ -45,7 +58,9 @@ impl Common {
                 }
                 Self::Device(ModelledDevice::new(Some(model), &device)?)
             }
-            BackendConfig::Nbd { .. } | BackendConfig::NbdPool => Self::Dialer(NbdDialer::new()?),
+            BackendConfig::Nbd { .. } | BackendConfig::NbdPool => {
+                Self::Far(NbdDialer::new()?, Arc::default())
+            }
         })
     }
 
@@ -71,8 +86,8 @@ impl Common {
                 let volume = device.volume(in_memory(*size)?);
                 Box::new(volume.context("its model has not so many bytes left in a row")?)
             }
-            (BackendConfig::Nbd { options, size, .. }, Self::Dialer(dialer)) => {
-                Box::new(open_far(options, *size, dialer, read_only)?)
+            (BackendConfig::Nbd { options, size, .. }, Self::Far(dialer, silent)) => {
+                Box::new(open_far((options, *size, read_only), dialer, silent)?)
             }
             (other, _) => bail!("a pool has no {} volume beside others", other.kind()),
         })
@@ -81,8 +96,8 @@ impl Common {
     /// What volumes will be able to do, where that is known before there is one.
     pub(crate) fn capabilities(&self) -> Option<Capabilities> {
         match self {
-            Self::Device(device) => Some(device.volume(0)?.capabilities()),
-            Self::Nothing | Self::Dialer(_) => None,
+            Self::Device(device) => Some(device.capabilities(0)),
+            Self::Nothing | Self::Far(..) => None,
         }
     }
 }
@@ -102,14 +117,21 @@ fn open_image(path: &Path, options: FileOptions, patience: Patience) -> io::Resu
 
 /// Connects to another server, which has to have so many bytes: exports are laid out for them.
 fn open_far(
-    options: &NbdOptions,
-    size: u64,
+    (options, size, read_only): (&NbdOptions, u64, bool),
     dialer: &NbdDialer,
-    read_only: bool,
+    silent: &Mutex<Option<Silent>>,
 ) -> Result<NbdBackend> {
-    let uri = &options.uri;
-    let backend = NbdBackend::open(options.clone(), dialer)
-        .with_context(|| format!("{uri} cannot be used"))?;
+    let (uri, begun) = (&options.uri, Instant::now());
+    let silent = || silent.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |of: &Silent| of.place == uri.place && of.since.elapsed() < SILENT;
+    if silent().as_ref().is_some_and(is_it) {
+        bail!("{uri} cannot be used: its server has not answered a moment ago");
+    }
+    let opened = NbdBackend::open(options.clone(), dialer);
+    if opened.is_err() && begun.elapsed() >= SILENT {
+        *silent() = Some(Silent { place: uri.place.clone(), since: Instant::now() });
+    }
+    let backend = opened.with_context(|| format!("{uri} cannot be used"))?;
     let far = backend.opened();
     if far.size() < size {
         bail!("{uri} has {} bytes, where {size} were expected", far.size());

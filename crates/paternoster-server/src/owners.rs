@@ -59,7 +59,7 @@ struct Running {
     failure: mpsc::Receiver<io::Error>,
     /// What the kernel is asked for while it serves.
     _latency: Option<CpuLatency>,
-    _rooms: Vec<VolumeRoom>,
+    _room: Option<VolumeRoom>,
 }
 
 /// How an owner is told that a reload has it end, and tells what is wrong then.
@@ -150,7 +150,7 @@ impl Owners {
     ) -> Result<Started> {
         let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
         let starter = starter.as_mut().context("the server ends")?;
-        let Acquired { backends, common, latency, rooms } = acquired;
+        let Acquired { backends, common, latency, room } = acquired;
         let (owner, thread, leaving) = starter.start(of, backends, common, groups)?;
         let (number, handle) = (of.number, owner.served.handle.clone());
         let Leaving { is_leaving, failure } = leaving;
@@ -161,7 +161,7 @@ impl Owners {
             is_leaving,
             failure,
             _latency: latency,
-            _rooms: rooms,
+            _room: room,
         });
         Ok(owner)
     }
@@ -303,8 +303,8 @@ impl Starter {
 
 /// What a scheduler is told of the device of a disk.
 fn device(disk: &DiskConfig, volumes: &[Capabilities], common: &Common) -> Device {
-    let of_none = common.capabilities();
-    let volumes = if volumes.is_empty() { of_none.as_slice() } else { volumes };
+    let of_none = if volumes.is_empty() { common.capabilities() } else { None };
+    let volumes = of_none.as_ref().map_or(volumes, std::slice::from_ref);
     let kind = disk.scheduler.kind();
     let busy = volumes.iter().map(|one| one.depth).max().unwrap_or(FileBackend::DEPTH);
     let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();

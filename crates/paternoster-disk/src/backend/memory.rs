@@ -32,7 +32,10 @@ const PAGE: usize = 4096;
 /// Bytes, and what can be done to them.
 #[derive(Debug)]
 pub(super) struct Memory {
-    bytes: Vec<u8>,
+    /// Whole pages, with where they begin: one part, and one more for each time that it has grown.
+    parts: Vec<(usize, Vec<u8>)>,
+    /// Bytes of it.
+    size: usize,
     /// Of each page, whether it reads as zeroes whatever its bytes are.
     blank: Vec<bool>,
 }
@@ -40,23 +43,43 @@ pub(super) struct Memory {
 impl Memory {
     /// Zeroes. Memory is taken as it is written.
     pub(super) fn new(size: usize) -> Self {
-        Self { bytes: vec![0; size], blank: vec![false; size.div_ceil(PAGE)] }
+        let pages = size.div_ceil(PAGE);
+        Self { parts: vec![(0, vec![0; pages * PAGE])], size, blank: vec![false; pages] }
     }
 
     pub(super) fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.size as u64
     }
 
-    /// It has so many bytes, which are more; the new ones are zeroes.
-    pub(super) fn grow(&mut self, size: usize) {
-        // Of its last page only the bytes that it had may be marked.
-        if let Some(last) = self.blank.last_mut().filter(|last| **last) {
-            let begin = self.bytes.len().div_ceil(PAGE).saturating_sub(1) * PAGE;
-            self.bytes[begin..].fill(0);
-            *last = false;
+    /// It has so many bytes, which are more; the new ones are zeroes. Nothing is copied.
+    pub(super) fn grow(&mut self, size: usize) -> io::Result<()> {
+        let pages = size.div_ceil(PAGE);
+        let more = pages.saturating_sub(self.blank.len()) * PAGE;
+        // Asked for first: what does not fit would end the process.
+        Vec::<u8>::new().try_reserve_exact(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // Nobody has written to the rest of its last page.
+        if more > 0 {
+            self.parts.push((self.blank.len() * PAGE, vec![0; more]));
+            self.blank.resize(pages, false);
         }
-        self.bytes.resize(size, 0);
-        self.blank.resize(size.div_ceil(PAGE), false);
+        self.size = size;
+        Ok(())
+    }
+
+    /// The bytes of a range of one page.
+    fn at(&self, range: Range<usize>) -> &[u8] {
+        let (start, bytes) = &self.parts[self.part_of(range.start)];
+        &bytes[range.start - start..range.end - start]
+    }
+
+    fn at_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        let part = self.part_of(range.start);
+        let (start, bytes) = &mut self.parts[part];
+        &mut bytes[range.start - *start..range.end - *start]
+    }
+
+    fn part_of(&self, at: usize) -> usize {
+        self.parts.partition_point(|(start, _)| *start <= at).saturating_sub(1)
     }
 
     /// Carries the transfer out. Ranges lie inside the disk.
@@ -94,7 +117,7 @@ impl Memory {
             if self.blank[range.start / PAGE] {
                 read.put_bytes(0, range.len());
             } else {
-                read.extend_from_slice(&self.bytes[range]);
+                read.extend_from_slice(self.at(range));
             }
         }
         read
@@ -105,7 +128,8 @@ impl Memory {
         for part in from {
             for range in by_page(at..at + part.len()) {
                 self.make_true(range.start / PAGE);
-                self.bytes[range.clone()].copy_from_slice(&part[range.start - at..range.end - at]);
+                let from = &part[range.start - at..range.end - at];
+                self.at_mut(range).copy_from_slice(from);
             }
             at += part.len();
         }
@@ -117,7 +141,7 @@ impl Memory {
             if range == self.page(page) {
                 self.blank[page] = true;
             } else if !self.blank[page] {
-                self.bytes[range].fill(0);
+                self.at_mut(range).fill(0);
             }
         }
     }
@@ -126,14 +150,14 @@ impl Memory {
     fn make_true(&mut self, page: usize) {
         if self.blank[page] {
             let range = self.page(page);
-            self.bytes[range].fill(0);
+            self.at_mut(range).fill(0);
             self.blank[page] = false;
         }
     }
 
     /// The bytes of the page; the last may be short.
     fn page(&self, page: usize) -> Range<usize> {
-        page * PAGE..self.bytes.len().min((page + 1) * PAGE)
+        page * PAGE..self.size.min((page + 1) * PAGE)
     }
 }
 
@@ -234,7 +258,7 @@ mod tests {
         write(&mut memory, 0..SIZE, 7);
         zero(&mut memory, 10..SIZE);
         assert_eq!(memory.blank, [false, true, true, true, true], "the last page is short");
-        assert_eq!(memory.bytes[PAGE], 7, "a marked page keeps its bytes");
+        assert_eq!(memory.parts[0].1[PAGE], 7, "a marked page keeps its bytes");
         let whole = read(&mut memory, 0..SIZE);
         assert!(whole[..10].iter().all(|&byte| byte == 7));
         assert!(whole[10..].iter().all(|&byte| byte == 0));
@@ -268,7 +292,22 @@ mod tests {
                 zero(&mut memory, range.clone());
                 plain[range].fill(0);
             }
-            assert!(read(&mut memory, 0..SIZE) == plain, "step {step}");
+            assert!(read(&mut memory, 0..plain.len()) == plain, "step {step}");
+            if step % 10 == 9 {
+                // Within its last page, up to its end, or by pages.
+                let size = plain.len() + [1, PAGE - 101, 2 * PAGE][step / 10 % 3];
+                memory.grow(size).expect("it is small");
+                plain.resize(size, 0);
+                assert!(read(&mut memory, 0..size) == plain, "it grows at step {step}");
+            }
         }
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_an_error() {
+        let mut memory = Memory::new(SIZE);
+        let error = memory.grow(usize::MAX / 4).expect_err("nobody has so much");
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(memory.size(), SIZE as u64);
     }
 }

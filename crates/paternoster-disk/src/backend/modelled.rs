@@ -101,13 +101,22 @@ struct Device {
     waiting: VecDeque<(Command, Key, TransferDone)>,
     /// Syncs that take time, with when each ends; in that order.
     syncing: VecDeque<(Instant, Key, TransferDone)>,
-    /// What has ended of each volume, and when.
-    ended: Slab<VecDeque<(Instant, TransferDone)>>,
+    /// What is known of each volume.
+    volumes: Slab<OfVolume>,
     /// The first sector of each volume, with its end; none of a device without positions.
     places: BTreeMap<u64, u64>,
     idle: Nanos,
     /// Up to when that is counted.
     idle_until: Instant,
+}
+
+/// The transfers of one volume.
+#[derive(Debug, Default)]
+struct OfVolume {
+    /// Those that the device has yet to end.
+    in_device: u32,
+    /// What has ended, and when.
+    ended: VecDeque<(Instant, TransferDone)>,
 }
 
 /// A disk or volume in memory whose transfers take the time of a model.
@@ -155,7 +164,7 @@ impl ModelledDevice {
             in_model: Slab::new(),
             waiting: VecDeque::new(),
             syncing: VecDeque::new(),
-            ended: Slab::new(),
+            volumes: Slab::new(),
             places: BTreeMap::new(),
             idle: Nanos::ZERO,
             idle_until: Instant::START,
@@ -167,9 +176,19 @@ impl ModelledDevice {
     pub fn volume(&self, size: usize) -> Option<ModelledBackend> {
         let mut device = self.lock();
         let first = device.take_place((size as u64).div_ceil(SECTOR))?;
-        let key = device.ended.insert(VecDeque::new());
+        let key = device.volumes.insert(OfVolume::default());
         drop(device);
         Some(ModelledBackend { memory: Memory::new(size), device: self.clone(), key, first })
+    }
+
+    /// What a volume of so many bytes can do.
+    pub fn capabilities(&self, size: u64) -> Capabilities {
+        let device = self.lock();
+        // More than twice its servers only wait in it.
+        let enough = device.servers.map_or(DEPTH_MAX, |servers| servers.servers.saturating_mul(2));
+        let depth = device.model.depth().min(enough);
+        let rotational = device.model.rotational();
+        Capabilities { rotational, ..Capabilities::new(size, depth) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Device> {
@@ -230,6 +249,7 @@ impl Device {
 
     fn start(&mut self, now: Instant, command: Command, key: Key, done: TransferDone) {
         self.advance(now);
+        self.volumes[key].in_device += 1;
         let sync = self.servers.map_or(Nanos::ZERO, |servers| servers.sync);
         if command.op == Op::Flush && sync > Nanos::ZERO {
             self.syncing.push_back((now + sync, key, done));
@@ -250,7 +270,9 @@ impl Device {
     }
 
     fn end(&mut self, at: Instant, key: Key, done: TransferDone) {
-        self.ended[key].push_back((at, done));
+        let of = &mut self.volumes[key];
+        of.in_device -= 1;
+        of.ended.push_back((at, done));
     }
 
     /// Counts the time up to `to`, in which nothing has ended.
@@ -285,7 +307,7 @@ impl Drop for ModelledBackend {
     fn drop(&mut self) {
         let mut device = self.device.lock();
         device.places.remove(&self.first);
-        device.ended.remove(self.key);
+        device.volumes.remove(self.key);
     }
 }
 
@@ -307,12 +329,7 @@ fn command(transfer: &Transfer, zeroes: Op) -> Command {
 
 impl Backend for ModelledBackend {
     fn capabilities(&self) -> Capabilities {
-        let device = self.device.lock();
-        // More than twice its servers only wait in it.
-        let enough = device.servers.map_or(DEPTH_MAX, |servers| servers.servers.saturating_mul(2));
-        let depth = device.model.depth().min(enough);
-        let rotational = device.model.rotational();
-        Capabilities { rotational, ..Capabilities::new(self.memory.size(), depth) }
+        self.device.capabilities(self.memory.size())
     }
 
     fn rotational_because(&self) -> String {
@@ -335,24 +352,29 @@ impl Backend for ModelledBackend {
     fn grow(&mut self, size: u64) -> io::Result<()> {
         let refused = || io::Error::from(io::ErrorKind::StorageFull);
         let bytes = usize::try_from(size).map_err(|_| refused())?;
-        let place = self.device.lock().grow_place(self.first, size.div_ceil(SECTOR));
+        let sectors = |size: u64| size.div_ceil(SECTOR);
+        let place = self.device.lock().grow_place(self.first, sectors(size));
         self.first = place.ok_or_else(refused)?;
-        self.memory.grow(bytes);
-        Ok(())
+        self.memory.grow(bytes).inspect_err(|_| {
+            let before = self.device.lock().grow_place(self.first, sectors(self.memory.size()));
+            self.first = before.unwrap_or(self.first);
+        })
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
         let mut device = self.device.lock();
         device.advance(now);
-        let ended = &mut device.ended[self.key];
+        let ended = &mut device.volumes[self.key].ended;
         ended.front().filter(|(at, _)| *at <= now)?;
         ended.pop_front().map(|(_, done)| done)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let device = self.device.lock();
-        let ended = device.ended[self.key].front().map(|(at, _)| *at);
-        ended.or_else(|| device.next_end())
+        let OfVolume { in_device, ended } = &device.volumes[self.key];
+        let ended = ended.front().map(|(at, _)| *at);
+        // One that waits for nothing there is asked for nothing.
+        ended.or_else(|| device.next_end().filter(|_| *in_device > 0))
     }
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {

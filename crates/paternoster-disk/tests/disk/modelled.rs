@@ -258,6 +258,7 @@ fn volumes_of_a_pool_wait_for_one_device() {
     b.start(10, 2, 2 * SECTOR); //   51 to 103
     a.start(20, 3, SECTOR); //      103 to 154
     assert_eq!((a.done(60), b.done(60)), (vec![1], vec![]));
+    assert_eq!(volume().due(), None, "it waits for nothing");
     assert_eq!((a.due(), b.due()), (Some(at(103)), Some(at(103))));
     // It is told of its end by whoever looks first.
     assert_eq!(a.done(154), [3]);
@@ -291,6 +292,7 @@ fn volumes_have_the_first_sectors_that_are_free() {
     assert!(volume(41).is_none(), "40 and 20 are left");
     let third = volume(40).expect("those of the first");
     second.grow(61 * u64::from(SECTOR)).expect_err("there are 60 behind its beginning");
+    second.grow(1 << 62).expect_err("there is no memory of so many");
     second.grow(60 * u64::from(SECTOR)).expect("these are free");
     assert_eq!(second.capabilities().size, 60 * u64::from(SECTOR));
     assert!(volume(1).is_none(), "none is left");

@@ -10,9 +10,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use super::create::not_own;
-use super::image::{check_free, check_size, finish_recorded, image_error};
+use super::image::{backend_of, check_free, check_size, finish_recorded, image_error};
 use super::{Catalogue, Disk, Stage};
-use crate::config::{BackendConfig, GroupKeys, PoolKind, Source, VOLUME, Wanted};
+use crate::config::{BackendConfig, GroupKeys, PoolKind, Source, VOLUME, Wanted, far_size};
 use crate::connections::Removed;
 use crate::ctl::{CatalogueError, VolumeAnswer};
 use crate::sockets::Patience;
@@ -43,7 +43,7 @@ impl Catalogue {
         let _turn = self.turn(name)?;
         let (wanted, own_group) = {
             let mut state = self.state();
-            let volume = state.made(name)?;
+            let volume = state.volume(name)?;
             (volume.asked.of.clone(), volume.asked.has_own_group)
         };
         let pool = self.pool_of(&wanted)?;
@@ -54,7 +54,7 @@ impl Catalogue {
 
     /// Changes a volume to what is wanted. A growth stays also where the rest is refused.
     pub(super) fn change(&self, pool: &Disk, wanted: Wanted) -> Result<(), CatalogueError> {
-        let name = wanted.name.clone();
+        let (name, mut wanted) = (wanted.name.clone(), wanted);
         let (before, size, brought_before) = {
             let mut state = self.state();
             let volume = state.made(&name)?;
@@ -64,7 +64,7 @@ impl Catalogue {
             // It may have been changed by a request whose record could not be written.
             return self.record(VOLUME, &name);
         }
-        let new_size = wanted.more.size.unwrap_or(size);
+        let new_size = *wanted.more.size.get_or_insert(size);
         let sets_group = wanted.group_keys() != before.group_keys();
         let moves = wanted.keys.group != before.keys.group;
         let has_own_group = if moves {
@@ -96,6 +96,11 @@ impl Catalogue {
             // A connection shows the bytes that there were when it began.
             (is_far && new_size > size).then_some("the size of what another server has"),
         ];
+        if is_far && new_size > size {
+            let state = self.state();
+            state.check_room(pool, &name, new_size)?;
+            state.check_quotas(&wanted.group(), &name, new_size)?;
+        }
         // For these it goes from its owner and comes back.
         let away: Vec<_> = away.into_iter().flatten().collect();
         if new_size > size && !is_far {
@@ -201,12 +206,14 @@ impl Catalogue {
         what: &str,
     ) -> Result<(), CatalogueError> {
         let name = &wanted.name;
-        let (served, mut before, backend, mut size) = {
+        let (served, mut before, mut size) = {
             let mut state = self.state();
-            let volume = state.made(name)?;
-            (volume.stage.served(), volume.asked.of.clone(), volume.backend.clone(), volume.size)
+            let volume = state.volume(name)?;
+            (volume.stage.served(), volume.asked.of.clone(), volume.size)
         };
         let new_size = wanted.more.size.unwrap_or(size);
+        let backend = self.to_serve_again(pool, wanted)?;
+        check_server(wanted, &backend, new_size)?;
         let locked = match served {
             Some(served) => self.take_away(pool, &before, served, what)?,
             None => None,
@@ -240,7 +247,7 @@ impl Catalogue {
         };
         if cut.is_ok() && new_size < size {
             let mut state = self.state();
-            let volume = state.made(name)?;
+            let volume = state.volume(name)?;
             (volume.size, volume.asked.of.more.size) = (new_size, Some(new_size));
             (size, before.more.size) = (new_size, Some(new_size));
         }
@@ -248,7 +255,7 @@ impl Catalogue {
         let error = match again {
             Ok(id) => {
                 let mut state = self.state();
-                let volume = state.made(name)?;
+                let volume = state.volume(name)?;
                 (volume.stage, volume.asked.of) = (Stage::Ready(id), to_be);
                 (volume.size, volume.backend) = (new_size, backend.with_size(new_size));
                 volume.asked.has_own_group = own_group;
@@ -260,9 +267,27 @@ impl Catalogue {
             Ok(id) => Stage::Ready(id),
             Err(_) => Stage::Missing(error.to_string()),
         };
-        self.state().made(name)?.stage = stage;
+        self.state().volume(name)?.stage = stage;
         self.record_again(name);
         Err(error)
+    }
+
+    /// What stands behind a volume that is to be served again. Where it is not served now, its pool
+    /// may be another one, and somebody else may have what it was.
+    fn to_serve_again(
+        &self,
+        pool: &Disk,
+        wanted: &Wanted,
+    ) -> Result<BackendConfig, CatalogueError> {
+        let mut state = self.state();
+        let volume = state.volume(&wanted.name)?;
+        if volume.stage.served().is_some() || volume.asked.is_of_file {
+            return Ok(volume.backend.clone());
+        }
+        let backend = backend_of(pool, wanted)?;
+        state.check_far(pool, &wanted.name, &backend)?;
+        state.volume(&wanted.name)?.backend = backend.clone();
+        Ok(backend)
     }
 
     /// Has a volume go from its owner, if it has no clients. Its back end still locks the image.
@@ -287,12 +312,13 @@ impl Catalogue {
                 return Err(CatalogueError::InUse { name, clients, what });
             }
         };
-        // After a failed sync there is nothing that another would tell.
-        let sync = !state.sync_failed;
+        // After a failed sync there is nothing that another would tell; nor where a server has been
+        // lost.
+        let sync = !state.sync_failed && state.warnings.is_empty();
         let leaving = self.volume_leaves(of, served, Nanos::ZERO, sync)?;
         let Removed { backend, synced } = self.left(leaving)?;
         let mut state = self.state();
-        let volume = state.made(name)?;
+        let volume = state.volume(name)?;
         if let Err(errno) = synced {
             let why = errno.to_string();
             volume.stage = Stage::Missing(format!("a sync failed: {why}"));
@@ -304,13 +330,26 @@ impl Catalogue {
 
     /// Takes the place of a volume's descriptor, if there was none when the server started.
     pub(super) fn take_room(&self, name: &str) -> Result<(), CatalogueError> {
-        if self.state().made(name)?.room.is_none() {
-            let room = self.rooms.volume();
+        let mut state = self.state();
+        let volume = state.volume(name)?;
+        if volume.room.is_none() && !volume.asked.is_of_file {
+            let room = self.rooms.volume(volume.backend.descriptors());
             let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
-            self.state().made(name)?.room = Some(room);
+            volume.room = Some(room);
         }
         Ok(())
     }
+}
+
+/// Refuses to close a volume whose server would not let it be opened again.
+fn check_server(wanted: &Wanted, backend: &BackendConfig, size: u64) -> Result<(), CatalogueError> {
+    let BackendConfig::Nbd { options, .. } = backend else { return Ok(()) };
+    let not_opened = |why| CatalogueError::NotOpened { name: wanted.name.clone(), why };
+    let has = far_size(&options.uri, !wanted.keys.read_only).map_err(not_opened)?;
+    if has < size {
+        return Err(not_opened(format!("it has {has} bytes, and the volume {size}")));
+    }
+    Ok(())
 }
 
 /// That the image of a volume which is not served, and so not locked, gets no other size.

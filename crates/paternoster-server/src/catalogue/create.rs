@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::GroupLimits;
-use paternoster_disk::{Backend, NoVolume, VolumeId};
+use paternoster_disk::{Backend, NbdOptions, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::durable::logged;
-use super::image::{Plan, check_free, check_size};
+use super::image::{Plan, check_free, check_least, check_size, other_source};
 use super::{Asked, Catalogue, Disk, Stage, State, Volume};
 use crate::config::{
     BackendConfig, EXPORT, GroupKeys, PoolKind, SameDevice, Source, VOLUME, Wanted, ask_far,
@@ -93,7 +93,7 @@ impl Catalogue {
     /// What a volume is to be that is asked for.
     fn plan(&self, pool: &Disk, wanted: &Wanted) -> Result<Plan, CatalogueError> {
         match (pool.kind(), &wanted.more.source) {
-            (PoolKind::Local, _) => {
+            (PoolKind::Local, source) if !matches!(source, Source::Far(_)) => {
                 return Plan::of(pool, wanted, |name| self.template(pool, name));
             }
             (PoolKind::Modelled, Source::New { allocated: false }) => {}
@@ -102,9 +102,10 @@ impl Catalogue {
                 let backend = ask_far(&pool.config.keys, asked, &self.addresses);
                 let backend = backend.map_err(CatalogueError::Value)?;
                 let size = backend.size().unwrap_or_default();
+                check_least(size)?;
                 return Ok(Plan::without_image(backend, size));
             }
-            (kind, _) => return Err(CatalogueError::Source { pool: pool.name.clone(), kind }),
+            _ => return Err(other_source(pool)),
         }
         let size = wanted.more.size;
         let size = size.ok_or_else(|| CatalogueError::Value("missing key `size`".to_owned()))?;
@@ -134,7 +135,7 @@ impl Catalogue {
         of_file: Option<bool>,
         (backend, size): (&BackendConfig, u64),
     ) -> Result<Reserved<'c>, CatalogueError> {
-        let room = self.rooms.volume();
+        let room = self.rooms.volume(backend.descriptors());
         let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
         let name = wanted.name.clone();
         let mut state = self.state();
@@ -184,6 +185,10 @@ impl Catalogue {
         let opened = opened.map_err(|error| match &of {
             BackendConfig::File { path, .. } => {
                 CatalogueError::Image { path: path.clone(), why: error.root_cause().to_string() }
+            }
+            BackendConfig::Modelled { .. } | BackendConfig::Device { .. } => {
+                let why = format!("{error:#}");
+                CatalogueError::NoMemory { pool: pool.name.clone(), why }
             }
             _ => CatalogueError::NotOpened { name: name.clone(), why: format!("{error:#}") },
         })?;
@@ -247,25 +252,37 @@ impl State {
         Ok(is_new)
     }
 
-    /// Refuses a far volume that is another's already, or on another server than its pool.
+    /// Refuses a far export that is a disk or another volume already: nobody locks it.
+    pub(super) fn check_far_is_free(
+        &self,
+        name: &str,
+        backend: &BackendConfig,
+    ) -> Result<(), CatalogueError> {
+        let BackendConfig::Nbd { options: NbdOptions { uri, .. }, .. } = backend else {
+            return Ok(());
+        };
+        let disks = self.disks.iter().map(|disk| (&disk.name, &disk.config.backend));
+        let volumes = self.volumes.iter().filter(|(other, _)| *other != name);
+        let volumes = volumes.map(|(name, volume)| (name, &volume.backend));
+        match disks.chain(volumes).find(|(_, other)| other.is_far(uri)) {
+            Some((other, _)) => Err(CatalogueError::Value(format!("{uri} is {other:?} already"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, and one on another server than its pool.
     pub(super) fn check_far(
         &self,
         pool: &Disk,
         name: &str,
         backend: &BackendConfig,
     ) -> Result<(), CatalogueError> {
+        self.check_far_is_free(name, backend)?;
         let uri_of = |backend: &'_ BackendConfig| match backend {
             BackendConfig::Nbd { options, .. } => Some(options.uri.clone()),
             _ => None,
         };
         let Some(uri) = uri_of(backend) else { return Ok(()) };
-        let disks = self.disks.iter().map(|disk| (&disk.name, &disk.config.backend));
-        let volumes = self.volumes.iter().filter(|(other, _)| *other != name);
-        let volumes = volumes.map(|(name, volume)| (name, &volume.backend));
-        let mut others = disks.chain(volumes);
-        if let Some((other, _)) = others.find(|(_, other)| other.is_far(&uri)) {
-            return Err(CatalogueError::Value(format!("{uri} is {other:?} already")));
-        }
         if pool.config.keys.device.is_some() {
             return Ok(());
         }

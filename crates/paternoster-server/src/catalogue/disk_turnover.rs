@@ -221,11 +221,13 @@ impl Catalogue {
         let mut acquired =
             acquired.map_err(|refused| CatalogueError::Value(refused.into_text()))?;
         check_sizes(of, &acquired)?;
-        self.take_rooms(&mut acquired)?;
+        self.take_rooms(of.disk(), &mut acquired)?;
         let groups = of.config.exports.iter().map(|export| &of.config.groups[export.group].path);
         {
             let mut state = self.state();
             names().try_for_each(|name| state.check_name_is_free(name))?;
+            let mut volumes = of.disk().volumes.iter();
+            volumes.try_for_each(|of| state.check_far_is_free(&of.name, &of.backend))?;
             for path in groups.clone() {
                 state.groups.enter(path, of.number, &GroupKeys::default());
             }
@@ -243,10 +245,11 @@ impl Catalogue {
     }
 
     /// Takes the places of descriptors that clients could have had.
-    fn take_rooms(&self, acquired: &mut Acquired) -> Result<(), CatalogueError> {
-        let count = acquired.backends.len() + RESERVED_FOR_DISK as usize;
-        let rooms = (0..count).map(|_| self.rooms.volume()).collect::<Result<_, _>>();
-        acquired.rooms = rooms.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
+    fn take_rooms(&self, disk: &DiskConfig, acquired: &mut Acquired) -> Result<(), CatalogueError> {
+        let volumes = disk.volumes.iter().map(|volume| volume.backend.descriptors());
+        let room = self.rooms.volume(volumes.fold(RESERVED_FOR_DISK, u32::saturating_add));
+        let room = room.map_err(|full| CatalogueError::NoDescriptor(full.to_string()))?;
+        acquired.room = Some(room);
         Ok(())
     }
 }

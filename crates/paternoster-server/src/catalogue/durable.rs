@@ -235,7 +235,11 @@ impl Catalogue {
         let (name, data) = (&of.name, record.removing.unwrap_or_default());
         let pool = self.pool_of(of)?;
         self.insert_missing(&pool, of, record);
-        let named = backend_of(&pool, of).and_then(|of_is| finish_recorded(of, &of_is));
+        let named = match (data, backend_of(&pool, of)) {
+            (_, Ok(of_is)) => finish_recorded(of, &of_is),
+            (Data::Keep, Err(_)) => Ok(()),
+            (Data::Delete, Err(error)) => Err(error),
+        };
         let ended = named.and_then(|()| match data {
             Data::Delete => self.delete_image(of),
             Data::Keep => self.sync_name(of),
@@ -270,7 +274,8 @@ impl Catalogue {
             return Ok(());
         }
         let pool = self.pool_of(of)?;
-        let BackendConfig::File { path, .. } = backend_of(&pool, of)? else { return Ok(()) };
+        // One whose pool is another by now has no image there.
+        let Ok(BackendConfig::File { path, .. }) = backend_of(&pool, of) else { return Ok(()) };
         store::sync_directory_of(&path).map_err(|error| image_error(&path, &error))
     }
 

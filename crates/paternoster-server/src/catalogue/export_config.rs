@@ -31,7 +31,7 @@ impl Catalogue {
             }
         }
         let mut in_file = |of: &Wanted, has_own_group: bool| {
-            let is_sized = state.pool_of(of).is_ok_and(|pool| pool.kind() != PoolKind::Local);
+            let is_sized = state.pool_of(of).is_ok_and(|pool| pool.kind() == PoolKind::Modelled);
             let mut keys = keys_in_file(of, is_sized);
             let path = of.group();
             if has_own_group && of.more.limits != GroupLimits::NONE {

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::Disk;
 use super::store::{UNFINISHED, sync_directory_of};
-use crate::config::{BackendConfig, MULTIPLE, PoolKind, Source, Wanted, far_options};
+use crate::config::{BackendConfig, LEAST, MULTIPLE, PoolKind, Source, Wanted, far_options};
 use crate::ctl::CatalogueError;
 
 /// How the name of an image ends.
@@ -70,10 +70,7 @@ impl Plan {
         let path = path_of(pool, wanted)?;
         let asked = wanted.more.size;
         let (from, has) = match &wanted.more.source {
-            Source::Far(_) => {
-                let (pool, kind) = (pool.name.clone(), pool.kind());
-                return Err(CatalogueError::Source { pool, kind });
-            }
+            Source::Far(_) => return Err(other_source(pool)),
             Source::New { allocated } => (From::New { allocated: *allocated }, None),
             Source::Template(name) => {
                 let template = match template(name)? {
@@ -89,6 +86,7 @@ impl Plan {
                 if has == 0 {
                     return Err(image_error(&path, &io::Error::other("it has 0 bytes")));
                 }
+                check_least(has)?;
                 if let Some(size) = asked.filter(|size| *size != has) {
                     let allowed = format!("the image has {has} bytes, and so has the volume");
                     return Err(CatalogueError::Size { size, allowed });
@@ -210,6 +208,19 @@ pub(super) fn finish_recorded(of: &Wanted, of_is: &BackendConfig) -> Result<(), 
     }
 }
 
+/// That a pool of its kind makes no volume of that source.
+pub(super) fn other_source(pool: &Disk) -> CatalogueError {
+    CatalogueError::Source { pool: pool.name.clone(), kind: pool.kind() }
+}
+
+/// Refuses what is there and smaller than any volume that a request makes.
+pub(super) fn check_least(size: u64) -> Result<(), CatalogueError> {
+    if size >= LEAST {
+        return Ok(());
+    }
+    Err(CatalogueError::Size { size, allowed: format!("{LEAST} bytes or more are allowed") })
+}
+
 /// Refuses a size that no volume has that is made.
 pub(super) fn check_size(size: u64) -> Result<(), CatalogueError> {
     if size.is_multiple_of(MULTIPLE) {
@@ -253,8 +264,11 @@ pub(super) fn backend_of(pool: &Disk, wanted: &Wanted) -> Result<BackendConfig, 
             let options = far_options(&pool.config.keys, uri);
             BackendConfig::Nbd { options, size, rotational: false }
         }
-        (PoolKind::Modelled, Source::New { .. }) => pool.config.backend.with_size(size),
-        (kind, _) => return Err(CatalogueError::Source { pool: pool.name.clone(), kind }),
+        (PoolKind::Modelled, Source::New { allocated: false }) if !wanted.is_durable() => {
+            pool.config.backend.with_size(size)
+        }
+        // Its pool was another one when it was made.
+        _ => return Err(other_source(pool)),
     })
 }
 

@@ -5,8 +5,6 @@
 //!   [pools.fast]   ──▶ its volumes ◀── [volumes.vm1], [volumes.vm2]   each an export too
 //! ```
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -21,11 +19,12 @@ use super::keys::{
     At, BackendKind, DISK, DiskKeys, ExportKeys, Keys as _, Object, POOL, SchedulerWord, State,
     VOLUME,
 };
+use super::locations::{FileId, Locations};
 use super::mistakes::Mistakes;
 use super::modelled::Modelled;
 use super::pool::{self, Pool};
 use super::scheduler::SchedulerChoice;
-use super::{listen, machine, nbd, polling};
+use super::{listen, nbd, polling};
 use crate::depth::{self, Depth};
 
 /// One disk, or a pool.
@@ -158,6 +157,15 @@ impl BackendConfig {
         }
     }
 
+    /// Returns how many descriptors it has, as a volume.
+    pub(crate) fn descriptors(&self) -> u32 {
+        match self {
+            // The thread that connects wakes the owner by one.
+            Self::Nbd { options, .. } => options.connections.saturating_add(1),
+            _ => 1,
+        }
+    }
+
     /// Returns whether it is that export of another server.
     pub(crate) fn is_far(&self, uri: &NbdUri) -> bool {
         matches!(self, Self::Nbd { options, .. } if options.uri == *uri)
@@ -244,9 +252,9 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
         mistakes.add(&whole.whole, Problem::NoDisk);
     }
     let mut disks: Vec<Checked> = Vec::new();
-    let mut files = Files::default();
+    let mut locations = Locations::default();
     for draft in &whole.disks {
-        let disk = check_disk(draft, whole, beside, &mut files, mistakes);
+        let disk = check_disk(draft, whole, beside, &mut locations, mistakes);
         if let Some(other) = disks.iter().find(|other| other.name == disk.name) {
             let (name, what, other) = (disk.name.clone(), disk.what(), other.what());
             mistakes.add(&draft.name.place, Problem::DiskAndPool { name, what, other });
@@ -254,57 +262,6 @@ pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) 
         disks.push(disk);
     }
     disks
-}
-
-/// The files and far exports of disks and volumes, and whose they are.
-#[derive(Default)]
-pub(super) struct Files {
-    files: BTreeMap<FileId, (&'static str, String)>,
-    uris: BTreeMap<String, (&'static str, String)>,
-}
-
-impl Files {
-    /// A volume is to be that file, and refused where it cannot be.
-    pub(super) fn take(
-        &mut self,
-        (what, name): (&'static str, &str),
-        path: &At<PathBuf>,
-        file: Option<FileId>,
-        is_written: bool,
-        mistakes: &mut Mistakes,
-    ) {
-        let Some(file) = file else { return };
-        mistakes.note(machine::check_file_access(path, is_written));
-        match self.files.entry(file) {
-            Entry::Vacant(free) => {
-                free.insert((what, name.to_owned()));
-            }
-            Entry::Occupied(of) => {
-                let (of, other) = of.get().clone();
-                let path_shown = path.value.clone();
-                let problem = Problem::SameFile { path: path_shown, of, other };
-                mistakes.add(&path.place, problem);
-            }
-        }
-    }
-
-    /// The same of an export of another server.
-    pub(super) fn take_far(
-        &mut self,
-        (what, name): (&'static str, &str),
-        uri: Option<&NbdUri>,
-        state: &State,
-        mistakes: &mut Mistakes,
-    ) {
-        let (Some(uri), Some(place)) = (uri, state.place()) else { return };
-        match self.uris.entry(uri.to_string()) {
-            Entry::Vacant(free) => _ = free.insert((what, name.to_owned())),
-            Entry::Occupied(of) => {
-                let (uri, (of, other)) = (of.key().clone(), of.get().clone());
-                mistakes.add(place, Problem::SameUri { uri, of, other });
-            }
-        }
-    }
 }
 
 fn path_of(draft: &Object<DiskKeys>) -> Option<At<PathBuf>> {
@@ -316,7 +273,7 @@ fn check_disk(
     draft: &Object<DiskKeys>,
     whole: &Draft,
     beside: Beside<'_>,
-    files: &mut Files,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Checked {
     let before = mistakes.count();
@@ -329,17 +286,17 @@ fn check_disk(
         mistakes.add(&name.place, Problem::DiskAsGroup { what, disk });
     }
     let Pool { volumes: behind, backend: of_pool, rotational: rotates } = if is_pool {
-        pool::check(draft, whole, beside, files, mistakes)
+        pool::check(draft, whole, beside, locations, mistakes)
     } else {
         let writes = |export: &Object<ExportKeys>| {
             export.keys.disk.as_ref() == Some(&name.value) && export.may_write()
         };
         let is_written = whole.exports.iter().any(writes);
-        let behind = check_backend(draft, beside, is_written, mistakes);
+        let behind = check_backend(draft, beside, is_written, locations, mistakes);
         if let Some(path) = path_of(draft) {
-            files.take((what, &name.value), &path, behind.file, is_written, mistakes);
+            locations.take((what, &name.value), &path, behind.file, is_written, mistakes);
         }
-        files.take_far((what, &name.value), keys.uri.as_ref(), &states.uri, mistakes);
+        locations.take_far((what, &name.value), keys.uri.as_ref(), &states.uri, mistakes);
         if behind.size == Some(0) {
             let place = states.size.place().unwrap_or(&name.place);
             mistakes.add(place, Problem::EmptyDisk { what, disk: name.value.clone() });
@@ -364,7 +321,10 @@ fn check_disk(
     let config = config.and_then(|(volumes, scheduler)| {
         let backend = of_pool.or_else(|| Some(volumes.first()?.backend.clone()))?;
         let size = if is_pool { None } else { backend.size() };
-        let keys = DiskKeys { size, polling: keys.polling.in_force(), ..keys.clone() };
+        // What is so without being written.
+        let kind = keys.backend.filter(|kind| *kind != BackendKind::File);
+        let polling = keys.polling.in_force();
+        let keys = DiskKeys { size, polling, backend: kind, ..keys.clone() };
         Some(DiskConfig { name: name.value.clone(), is_pool, keys, backend, volumes, scheduler })
     });
     Checked { name: name.value.clone(), is_pool, config, volumes }
@@ -440,6 +400,7 @@ fn check_backend(
     draft: &Object<DiskKeys>,
     beside: Beside<'_>,
     is_written: bool,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Behind {
     let of_kind = |kind| OfKind { draft, kind };
@@ -463,7 +424,7 @@ fn check_backend(
         Some(kind @ BackendKind::Nbd) => {
             let check = of_kind(kind.name());
             check.refuse_others(mistakes);
-            nbd::check_disk(check, beside, is_written, mistakes)
+            nbd::check_disk(check, beside, is_written, locations, mistakes)
         }
         None if states.backend.is_wrong() => Behind::default(),
         None | Some(BackendKind::File) => {
@@ -510,8 +471,8 @@ impl OfKind<'_> {
     ) -> Option<T> {
         let Self { draft, kind: backend } = self;
         if state.is_missing() && !draft.has_gaps {
-            let disk = draft.name.value.clone();
-            mistakes.add(&draft.name.place, Problem::MissingKey { disk, key, backend });
+            let (what, disk) = (draft.kind, draft.name.value.clone());
+            mistakes.add(&draft.name.place, Problem::MissingKey { what, disk, key, backend });
         }
         value
     }
@@ -566,21 +527,6 @@ fn look_at_blocks(
             Err(place.mistake(Problem::NoDirect { path: path.value.clone(), reason }))
         }
         (Err(_), _) => Ok(None),
-    }
-}
-
-/// What tells two paths of one file from those of two.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum FileId {
-    /// The number of a block device.
-    Device(u64),
-    /// Where a file lies.
-    File { device: u64, inode: u64 },
-}
-
-impl FileId {
-    fn of_file(seen: &Metadata) -> Self {
-        Self::File { device: seen.dev(), inode: seen.ino() }
     }
 }
 

@@ -153,8 +153,8 @@ pub enum Problem {
     #[error("{key} has no effect with poll = {poll:?}; it is allowed with poll = \"hybrid\"")]
     NotHybrid { key: &'static str, poll: &'static str },
     /// A key that this back end needs.
-    #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
-    MissingKey { disk: String, key: &'static str, backend: &'static str },
+    #[error("{what} {disk:?} has no {key}, which a {backend} {what} needs")]
+    MissingKey { what: &'static str, disk: String, key: &'static str, backend: &'static str },
     /// A key of another kind of objects.
     #[error("{kind} {name:?} has {key}, which no {} takes", of.replace('-', " "))]
     NotOfKind { kind: &'static str, name: String, key: &'static str, of: &'static str },
@@ -172,9 +172,9 @@ pub enum Problem {
     ModelTooSmall { model: String, bytes: u64 },
     /// A key that says what the model says.
     #[error(
-        "disk {disk:?} has {key} beside model, which says how fast it is; one of both is allowed"
+        "{what} {disk:?} has {key} beside model, which says how fast it is; one of both is allowed"
     )]
-    BesideModel { disk: String, key: &'static str },
+    BesideModel { what: &'static str, disk: String, key: &'static str },
     /// A text that is no URI of an NBD server.
     #[error("uri = {found:?}: {error}")]
     BadUri { found: String, error: NbdUriError },
@@ -196,6 +196,11 @@ pub enum Problem {
     /// The server would be its own client.
     #[error("{uri} is this server itself, which listens on {address}: another one is needed")]
     OwnSocket { uri: String, address: String },
+    /// A volume that is to be a copy of nothing.
+    #[error(
+        "copy: a template is copied, and there is none; \"source\": {{\"template\": NAME}} is one"
+    )]
+    NothingToCopy,
     /// One far export for two disks or volumes.
     #[error("{uri} is {of} {other:?} already; weights hold among the exports of one {of}")]
     SameUri { uri: String, of: &'static str, other: String },

@@ -33,6 +33,7 @@ mod group;
 mod keys;
 mod listen;
 mod live;
+mod locations;
 mod machine;
 mod mistakes;
 mod modelled;
@@ -66,10 +67,11 @@ pub use keys::{
     PoolKind, RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
 };
 pub(crate) use keys::{
-    DEPTH_MAX, EXPORT, Key, Keys, MULTIPLE, ROOT, VOLUME, differing, group_kind, limits_in_numbers,
+    DEPTH_MAX, EXPORT, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,
+    limits_in_numbers,
 };
 pub use listen::{Listen, ListenAddress};
-pub(crate) use nbd::{ask as ask_far, options as far_options, server as far_server};
+pub(crate) use nbd::{ask as ask_far, far_size, options as far_options, server as far_server};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};

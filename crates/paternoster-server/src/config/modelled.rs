@@ -36,8 +36,9 @@ impl Modelled {
             }
             Some(model) => {
                 for key in OF_SERVERS {
-                    let disk = of.draft.name.value.clone();
-                    mistakes.note(of.draft.state(key).refuse(Problem::BesideModel { disk, key }));
+                    let (what, disk) = (of.draft.kind, of.draft.name.value.clone());
+                    let problem = Problem::BesideModel { what, disk, key };
+                    mistakes.note(of.draft.state(key).refuse(problem));
                 }
                 Self::of_device(of.draft, model, is_written, mistakes)
             }

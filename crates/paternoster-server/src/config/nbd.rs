@@ -6,6 +6,7 @@
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use paternoster_disk::{NbdOptions, NbdPlace, NbdUri, ask_far};
 
@@ -13,31 +14,36 @@ use super::disk::{BackendConfig, Behind, Beside, OfKind};
 use super::error::Problem;
 use super::keys::{At, DISK, DiskKeys, ExportKeys, Object, State, VOLUME};
 use super::listen::ListenAddress;
+use super::locations::Locations;
 use super::mistakes::Mistakes;
 
 /// Connections to the server of a disk, and to that of a volume of a pool.
 const OF_DISK: u32 = 4;
 const OF_VOLUME: u32 = 1;
 
+/// How long it takes at least to find out that a server is silent.
+const SILENT: Duration = Duration::from_secs(1);
+
 /// A disk of this kind, as far as it is right; `is_written` says whether clients may write to it.
 pub(super) fn check_disk(
     of: OfKind<'_>,
     beside: Beside<'_>,
     is_written: bool,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Behind {
     let Object { keys, states, .. } = of.draft;
     of.required("uri", keys.uri.clone(), &states.uri, mistakes);
     let written = (keys.uri.as_ref(), &states.uri, keys.size, &states.size);
-    check(written, keys, (DISK, is_written), beside, mistakes)
+    check(written, keys, (DISK, is_written), (beside, locations), mistakes)
 }
 
 /// The same of a volume of a pool.
 pub(super) fn check_volume(
-    volume: &Object<ExportKeys>,
-    pool: &Object<DiskKeys>,
+    (volume, pool): (&Object<ExportKeys>, &Object<DiskKeys>),
     beside: Beside<'_>,
     is_written: bool,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Behind {
     let Object { name, keys, states, has_gaps, .. } = volume;
@@ -46,7 +52,7 @@ pub(super) fn check_volume(
         mistakes.add(&name.place, problem);
     }
     let written = (keys.uri.as_ref(), &states.uri, keys.size, &states.size);
-    check(written, &pool.keys, (VOLUME, is_written), beside, mistakes)
+    check(written, &pool.keys, (VOLUME, is_written), (beside, locations), mistakes)
 }
 
 /// How a server is used, by the keys of its disk, or of the pool of its volume.
@@ -62,7 +68,7 @@ fn check(
     (uri, of_uri, written, of_size): (Option<&NbdUri>, &State, Option<u64>, &State),
     keys: &DiskKeys,
     (what, is_written): (&'static str, bool),
-    beside: Beside<'_>,
+    (beside, locations): (Beside<'_>, &mut Locations),
     mistakes: &mut Mistakes,
 ) -> Behind {
     let uri = uri.zip(of_uri.place()).filter(|_| !of_size.is_wrong());
@@ -73,9 +79,10 @@ fn check(
         volumes.chain([&disk.backend])
     });
     let known = known.into_iter().find_map(|backend| known_as(backend, uri, written));
-    let looked = check_absolute(uri)
-        .and_then(|()| check_other(uri, beside.sockets.addresses()))
-        .and_then(|()| known.map_or_else(|| look_at(uri, written, what, is_written), Ok));
+    let looked =
+        check_absolute(uri).and_then(|()| check_other(uri, beside.sockets.addresses())).and_then(
+            |()| known.map_or_else(|| look_once(uri, written, (what, is_written), locations), Ok),
+        );
     let looked = looked.or_else(|problem| at.refuse(problem));
     let Some(Look { size, rotational, block }) = mistakes.note(looked) else {
         return Behind::default();
@@ -112,6 +119,12 @@ pub(crate) fn server(uri: &NbdUri) -> String {
         NbdPlace::Unix(path) => path.display().to_string(),
         NbdPlace::Tcp { host, .. } => host.clone(),
     }
+}
+
+/// The bytes of a far export; else why it cannot be a volume.
+pub(crate) fn far_size(uri: &NbdUri, is_written: bool) -> Result<u64, String> {
+    let looked = look_at(uri, None, VOLUME, is_written);
+    looked.map(|look| look.size).map_err(|problem| problem.to_string())
 }
 
 /// What the far export of a volume that is made by request is; else why it cannot be one.
@@ -161,6 +174,25 @@ fn check_absolute(uri: &NbdUri) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// What a far export is: of a server that is silent it is asked once, and of others what is written
+/// holds.
+fn look_once(
+    uri: &NbdUri,
+    written: Option<u64>,
+    (what, is_written): (&'static str, bool),
+    locations: &mut Locations,
+) -> Result<Look, Problem> {
+    if let Some(size) = written.filter(|_| locations.silent.contains(&uri.place)) {
+        return Ok(Look { size, rotational: false, block: None });
+    }
+    let begun = Instant::now();
+    let look = look_at(uri, written, what, is_written);
+    if begun.elapsed() >= SILENT {
+        locations.silent.push(uri.place.clone());
+    }
+    look
 }
 
 /// The far export, where it can be asked for and is as it has to be.

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use paternoster_disk::is_rotational;
 
 use super::devices::OneDevice;
-use super::disk::{BackendConfig, Behind, Beside, Files, OfKind, look_at_all};
+use super::disk::{BackendConfig, Behind, Beside, OfKind, look_at_all};
 use super::draft::Draft;
 use super::error::{Mistake, Problem};
 use super::keys::{
     At, BackendKind, DiskKeys, ExportKeys, Keys, Object, POOLS, PoolKind, SameDevice, State, VOLUME,
 };
+use super::locations::Locations;
 use super::mistakes::Mistakes;
 use super::modelled::Modelled;
 use super::nbd;
@@ -67,7 +68,7 @@ pub(super) fn check(
     pool: &Object<DiskKeys>,
     whole: &Draft,
     beside: Beside<'_>,
-    files: &mut Files,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Pool {
     let Some(kind) = pool.keys.pool_kind() else {
@@ -82,8 +83,8 @@ pub(super) fn check(
     refuse_others(pool, &POOLS, Some(name), mistakes);
     let (written, written_to) = (Written { pool, whole }, WrittenTo::of(whole));
     let found = match kind {
-        PoolKind::Local => check_local(written, &written_to, files, mistakes),
-        PoolKind::Far => check_far(written, &written_to, beside, files, mistakes),
+        PoolKind::Local => check_local(written, &written_to, locations, mistakes),
+        PoolKind::Far => check_far(written, &written_to, beside, locations, mistakes),
         PoolKind::Modelled => check_modelled(written, &written_to, mistakes),
     };
     for (volume, (name, behind)) in written.volumes().zip(&found.volumes) {
@@ -101,7 +102,7 @@ pub(super) fn check(
 fn check_local(
     written: Written<'_>,
     written_to: &WrittenTo<'_>,
-    files: &mut Files,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Pool {
     let Written { pool, whole } = written;
@@ -116,7 +117,7 @@ fn check_local(
         };
         let behind = look_at_all(&path, pool.keys.cache, &pool.states.cache, mistakes);
         let is_written = written_to.has(volume);
-        files.take((VOLUME, volume_name), &path, behind.file, is_written, mistakes);
+        locations.take((VOLUME, volume_name), &path, behind.file, is_written, mistakes);
         if behind.file.is_some() && pool.keys.same_device == SameDevice::Require {
             let added = device.add(paternoster_disk::devices_of(&path.value));
             mistakes.note(added.or_else(|[on, of_pool]| {
@@ -142,15 +143,16 @@ fn check_far(
     written: Written<'_>,
     written_to: &WrittenTo<'_>,
     beside: Beside<'_>,
-    files: &mut Files,
+    locations: &mut Locations,
     mistakes: &mut Mistakes,
 ) -> Pool {
     nbd::check_one_server(written.pool, written.volumes(), mistakes);
     let volumes = written.volumes().map(|volume| {
         let (name, keys) = (&volume.name.value, &volume.keys);
-        files.take_far((VOLUME, name), keys.uri.as_ref(), &volume.states.uri, mistakes);
+        locations.take_far((VOLUME, name), keys.uri.as_ref(), &volume.states.uri, mistakes);
         let is_written = written_to.has(volume);
-        let behind = nbd::check_volume(volume, written.pool, beside, is_written, mistakes);
+        let behind =
+            nbd::check_volume((volume, written.pool), beside, is_written, locations, mistakes);
         (name.clone(), behind)
     });
     Pool {
@@ -166,7 +168,9 @@ fn check_modelled(
     written_to: &WrittenTo<'_>,
     mistakes: &mut Mistakes,
 ) -> Pool {
-    let is_written = written.volumes().any(|volume| written_to.has(volume));
+    // Volumes can be made while it is served.
+    let is_written = written.volumes().all(|volume| written_to.has(volume))
+        || written.volumes().any(|volume| written_to.has(volume));
     let of = OfKind { draft: written.pool, kind: BackendKind::Modelled.name() };
     let device = Modelled::of(of, is_written, mistakes);
     let mut bytes = 0_u64;

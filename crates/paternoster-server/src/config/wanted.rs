@@ -115,6 +115,9 @@ impl Wanted {
         if keys.state(required(kind)).is_missing() {
             mistakes.add(&Place::Body, Problem::Missing { key: required(kind) });
         }
+        if more.keys.copy && !matches!(more.keys.source, Source::Template(_)) {
+            mistakes.note(more.states.copy.refuse(Problem::NothingToCopy));
+        }
         if let Some(group) = &keys.keys.group {
             let path = At { value: group.clone(), place: Place::Body };
             mistakes.note(check_group_path(&path));

@@ -77,6 +77,8 @@ pub enum CatalogueError {
     Image { path: PathBuf, why: String },
     #[error("what stands behind volume {name:?} cannot be used: {why}")]
     NotOpened { name: String, why: String },
+    #[error("pool {pool:?}: {why}")]
+    NoMemory { pool: String, why: String },
     #[error("pool {pool:?} makes volumes {}", made_in(*kind))]
     Source { pool: String, kind: PoolKind },
     #[error("image {path:?} is there already: \"source\": {{\"path\": …}} takes it as it is")]
@@ -101,6 +103,7 @@ impl CatalogueError {
             Self::TooMany { .. }
                 | Self::OverCapacity { .. }
                 | Self::OverQuota { .. }
+                | Self::NoMemory { .. }
                 | Self::NoDescriptor(_)
         )
     }
@@ -148,6 +151,7 @@ impl Status for CatalogueError {
             Self::OverCapacity { .. }
             | Self::OverQuota { .. }
             | Self::TooMany { .. }
+            | Self::NoMemory { .. }
             | Self::NoDescriptor(_)
             | Self::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
             Self::NotNew { .. } => StatusCode::PRECONDITION_FAILED,
@@ -172,9 +176,10 @@ impl Status for CatalogueError {
             Self::NotEmpty { .. } | Self::HasExports { .. } => "not-empty",
             Self::NotServed(_) => "not-served",
             Self::OverQuota { .. } => "over-quota",
-            Self::OverCapacity { .. } | Self::TooMany { .. } | Self::NoDescriptor(_) => {
-                "over-capacity"
-            }
+            Self::OverCapacity { .. }
+            | Self::TooMany { .. }
+            | Self::NoMemory { .. }
+            | Self::NoDescriptor(_) => "over-capacity",
             Self::NoSpace { .. } => "no-space",
             Self::NoReflink { .. } => "no-reflink",
             Self::NoStateDir => "no-state-dir",

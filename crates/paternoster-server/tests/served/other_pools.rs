@@ -7,7 +7,7 @@ use paternoster_server::ctl::{
 use serde_json::{Value, json};
 
 use crate::support::Rig;
-use crate::turnover::reload;
+use crate::turnover::{eventually, reload};
 
 /// The server of the far volumes.
 const SERVER: &str = r#"
@@ -139,12 +139,16 @@ fn what_cannot_be_a_far_volume_is_refused() {
         ),
         (json!({"pool": "slow", "size": 7}), "size = 7"),
         (json!({"pool": "slow"}), "missing key `size`"),
+        (json!({"pool": "slow", "size": "4096T"}), "pool \"slow\": "),
+        (json!({"pool": "slow", "size": "1M", "copy": true}), "copy: a template is copied"),
         (json!({"pool": "slow", "size": "1M", "durable": true}), "there is no state_dir"),
     ];
     for (body, expected) in cases {
         let said = refused(&rig, "x", &body);
         assert!(said.contains(expected), "{body}\n{said}");
     }
+    let grown = rig.control().patch_volume("x", &json!({"size": "1M"})).expect_err("none is there");
+    assert!(grown.to_string().contains("there is no volume"), "{grown}");
     let mut sized = far_body(uri(&far, "two"));
     sized["size"] = "2M".into();
     let said = refused(&rig, "x", &sized);
@@ -204,6 +208,9 @@ fn modelled_volumes_keep_their_bytes_and_share_their_servers() {
     assert_eq!(rig.client("part").read(0, 4096), [1; 4096][..]);
     let grown = rig.control().patch_volume("n", &json!({"size": "2M"})).expect("it may");
     assert_eq!((grown.size, rig.client("n").export().size), (2 << 20, 2 << 20));
+    let too_large = rig.control().patch_volume("n", &json!({"size": "4000T"})).expect_err("no");
+    assert!(matches!(too_large, CatalogueError::Size { .. }), "{too_large}");
+    assert_eq!(rig.control().volume("n").expect("it is there").size, 2 << 20);
     n.ask(Command::Disconnect);
     m.ask(Command::Disconnect);
     rig.until_empty();
@@ -237,12 +244,93 @@ fn modelled_volumes_keep_their_bytes_and_share_their_servers() {
     far.end();
 }
 
+/// Whoever declares what a request has made by its URI does not serve it a second time: no lock is
+/// there that would tell.
+#[test]
+fn export_of_another_server_is_served_once() {
+    let far = server();
+    let rig = pools(&far);
+    let two = uri(&far, "two");
+    made(&rig, "b", &json!({"pool": "far", "source": {"uri": two}}));
+    let disk =
+        format!("[disks.x]\nbackend = \"nbd\"\nuri = \"{two}\"\n[exports.x]\ndisk = \"x\"\n");
+    let pool =
+        format!("[pools.x]\nbackend = \"nbd\"\n[volumes.x]\npool = \"x\"\nuri = \"{two}\"\n");
+    let volume = format!("[volumes.x]\npool = \"far\"\nuri = \"{two}\"\n");
+    for more in [disk, pool, volume] {
+        let answer = reload(&rig, ReloadMode::Apply, &format!("{}{more}", file(&far)));
+        let failed = answer.expect("a good file").failed;
+        assert!(failed.len() == 1 && failed[0].why.contains("is \"b\" already"), "{failed:?}");
+    }
+    assert!(rig.control().volume("x").is_err());
+    // What is refused here may be the file's when the other has gone.
+    remove(&rig, "b").expect("it is gone");
+    reload(
+        &rig,
+        ReloadMode::Apply,
+        &format!("{}[volumes.x]\npool = \"far\"\nuri = \"{two}\"\n", file(&far)),
+    )
+    .expect("a good file");
+    assert_eq!(rig.client("x").export().size, 1 << 20);
+    rig.end();
+    far.end();
+}
+
+/// A volume whose server is away stays as it is, and whose connection was lost with writes that
+/// were not flushed is as new when it is reopened, by a request or of the file.
+#[test]
+fn far_volume_whose_server_was_lost_is_reopened() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = "[disks.d]\npath = \"DIR/one.img\"\ncache = \"page\"\n[exports.one]\ndisk = \"d\"\n";
+    let text = text.replace("DIR", dir.path().to_str().expect("UTF-8"));
+    let start = || crate::support::start_in(dir.path(), &text).expect("a server");
+    std::fs::File::create(dir.path().join("one.img")).expect("it").set_len(1 << 20).expect("room");
+    let server = start();
+    let socket = dir.path().join("nbd.sock");
+    let rig = Rig::start(&format!(
+        "[pools.far]\nbackend = \"nbd\"\nreconnect = \"2s\"\n[volumes.a]\npool = \"far\"\n\
+         uri = \"nbd+unix:///one?socket={}\"\n",
+        socket.display()
+    ));
+    let mut client = rig.client("a");
+    client.write(0, &[3; 512]);
+    server.shut_down().expect("a good end");
+    eventually("it is lost", || {
+        let far = rig.control().volume("a").expect("it is there").far.expect("it is far");
+        far.lost > 0
+    });
+    client.ask(Command::Disconnect);
+    rig.until_empty();
+    let away = rig.control().reopen_volume("a").expect_err("nobody is there");
+    assert!(away.to_string().contains("does not show its export"), "{away}");
+    assert_eq!(rig.control().volume("a").expect("it stays").state, VolumeStage::Ready);
+    let server = start();
+    eventually("it is in doubt, and there", || {
+        let far = rig.control().volume("a").expect("it is there").far.expect("it is far");
+        far.in_doubt && far.connections > 0
+    });
+    let why = rig.control().volume("a").expect("it is there").why;
+    assert!(why.is_some_and(|why| why.contains("not flushed")));
+    let opened = rig.control().reopen_volume("a").expect("its server is back");
+    assert_eq!((opened.why, opened.far.map(|far| far.in_doubt)), (None, Some(false)));
+    let mut client = rig.client("a");
+    assert_eq!(client.read(0, 512), [3; 512][..]);
+    client.call(Command::Flush).expect("nothing is in doubt");
+    rig.end();
+    server.shut_down().expect("a good end");
+}
+
 #[test]
 fn volumes_of_other_pools_come_and_go_with_the_file() {
     let far = server();
     let rig = pools(&far);
     let old = file(&far);
     rig.served_client("m").write(0, &[7; 512]);
+    // The first volume of a model, behind which there is none.
+    let larger = old.replacen("size = \"1M\"", "size = \"2M\"", 1);
+    let answer = reload(&rig, ReloadMode::Apply, &larger).expect("a good file");
+    assert_eq!(answer.failed, [], "{answer:?}");
+    let old = larger;
     let b = format!("[volumes.b]\npool = \"far\"\nuri = \"{}\"\n", uri(&far, "two"));
     let more = format!("{old}{b}[volumes.n]\npool = \"slow\"\nsize = \"2M\"\n");
     let answer = reload(&rig, ReloadMode::Apply, &more).expect("a good file");
@@ -250,7 +338,7 @@ fn volumes_of_other_pools_come_and_go_with_the_file() {
     assert_eq!([rig.client("b"), rig.client("n")].map(|of| of.export().size), [1 << 20, 2 << 20]);
     rig.until_empty();
     // A modelled volume grows, and keeps its bytes; another URI waits.
-    let grown = old.replacen("size = \"1M\"", "size = \"4M\"", 1);
+    let grown = old.replacen("size = \"2M\"", "size = \"4M\"", 1);
     let moved = grown.replacen("/one?", "/two?", 1);
     let answer = reload(&rig, ReloadMode::Apply, &moved).expect("a good file");
     let waits: Vec<_> = answer.needs_restart.iter().map(ToString::to_string).collect();

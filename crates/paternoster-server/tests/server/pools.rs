@@ -271,13 +271,13 @@ const WRONG_OTHERS: [(&str, &str, &str); 14] = [
         "uri = \"nbd+unix:///a?socket=/none.sock\"",
         "c:6: nbd+unix:///a?socket=/none.sock does not show its export: ",
     ),
-    ("service_us = 200\n", "", "c:12: disk \"slow\" has no service_us"),
+    ("service_us = 200\n", "", "c:12: pool \"slow\" has no service_us"),
     ("\"slow\"\nsize = \"1M\"", "\"slow\"", "c:16: volume \"m\" has no size"),
     ("\"slow\"\nsize = \"1M\"", "\"slow\"\nsize = 0", "c:16: volume \"m\" has 0 bytes"),
     (
         "servers = 4\nservice_us = 200\n[volumes.m]\npool = \"slow\"\nsize = \"1M\"",
         "model = \"nvme-980pro\"\nsync_us = 3\n[volumes.m]\npool = \"slow\"\nsize = \"1M\"",
-        "c:15: disk \"slow\" has sync_us beside model, which says how fast it is",
+        "c:15: pool \"slow\" has sync_us beside model, which says how fast it is",
     ),
 ];
 

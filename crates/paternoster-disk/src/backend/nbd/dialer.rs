@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::dial::{Dialed, dial};
 use super::pauses::Pauses;
-use super::uri::NbdUri;
+use super::uri::{NbdPlace, NbdUri};
 use crate::ring::Fd;
 use crate::waker::Waker;
 
@@ -38,6 +38,9 @@ pub struct NbdDialer {
 
 /// Names a back end.
 type Number = u64;
+
+/// How long an attempt lasts that a silent server lets fail, at least.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// What a back end says.
 #[derive(Debug)]
@@ -213,7 +216,14 @@ impl Worker {
     fn dial(&mut self, (number, index): (Number, usize)) {
         self.due.remove(&(number, index));
         let Some(served) = self.served.get_mut(&number) else { return };
-        let again = match dial(&served.uri) {
+        let begun = Instant::now();
+        let dialed = dial(&served.uri);
+        if dialed.is_err() && begun.elapsed() >= SILENT {
+            let place = served.uri.place.clone();
+            self.let_others_go_first(&place);
+        }
+        let Some(served) = self.served.get_mut(&number) else { return };
+        let again = match dialed {
             Ok(dialed) => return served.tell(Told::Dialed(index, Box::new(dialed))),
             Err(_) if index > 0 => EXTRA_PAUSE,
             Err(error) => {
@@ -226,6 +236,20 @@ impl Worker {
             }
         };
         self.due.insert((number, index), Instant::now() + again);
+    }
+}
+
+impl Worker {
+    /// Has what is due of a silent server wait, so that other servers are not waited for behind
+    /// each of its volumes.
+    fn let_others_go_first(&mut self, silent: &NbdPlace) {
+        let served = &self.served;
+        let later = Instant::now() + SILENT;
+        for ((number, _), at) in &mut self.due {
+            if served.get(number).is_some_and(|of| of.uri.place == *silent) {
+                *at = later.max(*at);
+            }
+        }
     }
 }
 

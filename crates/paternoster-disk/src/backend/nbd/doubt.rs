@@ -13,7 +13,7 @@
 /// What becomes of what was answered and not flushed when a connection has been lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterReconnect {
-    /// It is in doubt: every FLUSH and FUA command gets an error until the restart.
+    /// It is in doubt: every FLUSH and FUA command gets an error until it is opened again.
     #[default]
     Doubt,
     /// The far machine and its cache survive what loses a connection.

@@ -181,7 +181,7 @@ impl NbdBackend {
         if self.doubt.handle_loss() {
             let text = format!(
                 "{}: what it answered and did not flush is in doubt: every FLUSH and every FUA \
-                 command gets EIO until this server restarts (after_reconnect = \"trust\" would \
+                 command gets EIO until it is opened again (after_reconnect = \"trust\" would \
                  say that its cache survives)",
                 self.options.uri
             );

@@ -41,7 +41,7 @@ pub use group::{GroupKeys, limit_names};
 pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
 pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
-pub(crate) use request::MULTIPLE;
+pub(crate) use request::{LEAST, MULTIPLE};
 pub use request::{RequestKeys, Source};
 pub use server::{AtStop, EngineChoice, ServerKeys};
 pub use written::At;
