@@ -12,8 +12,8 @@ use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
     ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
     GroupsAnswer, NewGroup, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
-    RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, TraceError,
-    TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
+    RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, StatPage, StatQuestion,
+    TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
 use crate::messages::GroupSettings;
@@ -101,6 +101,19 @@ impl Control for ControlHandle {
         });
         let disks: Result<Vec<_>, _> = answers.filter_map(Result::transpose).collect();
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
+    }
+
+    fn stat_for_metrics(&self) -> Result<Stat, StatError> {
+        let mut stat = self.stat(Detail::Groups)?;
+        if self.config.keys.metrics_volumes {
+            let added = self.catalogue.add_volumes(&mut stat);
+            added.map_err(|error| StatError(error.to_string()))?;
+        }
+        Ok(stat)
+    }
+
+    fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
+        self.catalogue.stat_page(question)
     }
 
     fn group(&self, question: &GroupQuestion) -> Result<GroupAnswer, GroupError> {

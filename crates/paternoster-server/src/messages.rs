@@ -19,7 +19,7 @@ use crate::ctl::{
 };
 use crate::peer::Peer;
 use crate::recording::{Paths, Recorded};
-use crate::stat::{Detail, DiskStat};
+use crate::stat::{Detail, DiskStat, GroupStat, VolumeStat};
 
 /// A client that has entered an export.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct NewConnection {
 #[derive(Debug)]
 pub(crate) enum Message {
     Connect(NewConnection),
-    Stat(Detail, mpsc::Sender<DiskStat>),
+    Stat(StatPart),
     SetGroup(GroupSettings, mpsc::Sender<Result<GroupInForce, GroupError>>),
     Settings(mpsc::Sender<SettingsInForce>),
     ChangeSettings(Settings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
@@ -54,6 +54,15 @@ pub(crate) enum Message {
     ExportClients(Vec<Arc<Export>>, mpsc::Sender<Vec<u32>>),
     RemoveExport(Arc<Export>, Nanos, mpsc::Sender<Removed>),
     Shutdown(AtStop),
+}
+
+/// What of its statistics an owner is asked for.
+#[derive(Debug)]
+pub(crate) enum StatPart {
+    Whole(Detail, mpsc::Sender<DiskStat>),
+    WithoutGroups(mpsc::Sender<DiskStat>),
+    Groups(Vec<String>, mpsc::Sender<Vec<GroupStat>>),
+    Volumes(Vec<VolumeId>, mpsc::Sender<Vec<VolumeStat>>),
 }
 
 /// What the file says of a disk that is served, as far as it may change while clients are served.
@@ -157,7 +166,22 @@ impl OwnerHandle {
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
     pub(crate) fn stat(&self, detail: Detail) -> mpsc::Receiver<DiskStat> {
-        self.ask(|sender| Message::Stat(detail, sender))
+        self.ask(|sender| Message::Stat(StatPart::Whole(detail, sender)))
+    }
+
+    /// The same without groups.
+    pub(crate) fn stat_without_groups(&self) -> mpsc::Receiver<DiskStat> {
+        self.ask(|sender| Message::Stat(StatPart::WithoutGroups(sender)))
+    }
+
+    /// Asks for the statistics of those groups. Nothing comes where the owner has stopped.
+    pub(crate) fn group_stats(&self, paths: Vec<String>) -> mpsc::Receiver<Vec<GroupStat>> {
+        self.ask(|sender| Message::Stat(StatPart::Groups(paths, sender)))
+    }
+
+    /// The same of those volumes that there still are.
+    pub(crate) fn volume_stats(&self, volumes: Vec<VolumeId>) -> mpsc::Receiver<Vec<VolumeStat>> {
+        self.ask(|sender| Message::Stat(StatPart::Volumes(volumes, sender)))
     }
 
     /// Has the owner change what is set of a group; what is in force then. Nothing comes where the

@@ -16,7 +16,7 @@ use paternoster::{Instant, RequestId, SectorCount};
 use rustix::io::Errno;
 
 use super::pieces::{InOrder, Scope};
-use super::volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace};
+use super::volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace, VolumeStats};
 use super::{Engine, SyncStats};
 use crate::backend::Capabilities;
 
@@ -115,6 +115,26 @@ impl<S: Scheduler> Engine<S> {
     /// Where there is no such volume.
     pub fn place(&self, id: VolumeId) -> VolumePlace {
         self.pieces.volumes[id].place
+    }
+
+    /// Returns the bytes of all volumes.
+    pub fn bytes(&self) -> u64 {
+        self.pieces.volumes.bytes
+    }
+
+    /// Returns the counts of all volumes' syncs, those that succeeded also of volumes that have
+    /// gone.
+    pub fn all_syncs(&self) -> SyncStats {
+        self.pieces.volumes.all_syncs()
+    }
+
+    /// Returns what a volume has been asked for.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn volume_stats(&self, id: VolumeId) -> VolumeStats {
+        self.pieces.volumes[id].asked
     }
 
     /// Returns the counts of a volume's syncs.

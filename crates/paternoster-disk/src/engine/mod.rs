@@ -43,7 +43,7 @@ pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, Transfe
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};
-pub use volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace};
+pub use volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace, VolumeStats};
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

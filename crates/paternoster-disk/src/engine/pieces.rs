@@ -194,6 +194,7 @@ impl Pieces {
     /// of a trim only whole blocks are trimmed.
     pub(super) fn add(&mut self, command: Command) -> (CommandId, Option<Uncut>) {
         let Command { tag, volume, ioc, op } = command;
+        self.volumes[volume].asked.count(&op);
         let (kind, bytes, fua) = taken_apart(op);
         let command = self.begin(tag, volume, ioc);
         let Self { volumes, commands, .. } = self;

@@ -25,7 +25,7 @@ use super::blocks::Blocks;
 use super::command::CommandOp;
 use super::holds::Holds;
 use super::pieces::CommandId;
-use super::sync::{SyncEnd, SyncRange, Syncs};
+use super::sync::{SyncEnd, SyncRange, SyncStats, Syncs};
 use super::touching::Touching;
 use super::turns::SyncTurns;
 use crate::backend::{Capabilities, Granules};
@@ -90,6 +90,36 @@ impl fmt::Display for NoGrowth {
 
 impl std::error::Error for NoGrowth {}
 
+/// What a volume has been asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeStats {
+    /// Commands that read.
+    pub reads: u64,
+    /// Commands that write data.
+    pub writes: u64,
+    /// Bytes of those that read.
+    pub read_bytes: u64,
+    /// Bytes of those that write.
+    pub written_bytes: u64,
+}
+
+impl VolumeStats {
+    /// Counts a command.
+    pub(super) fn count(&mut self, op: &CommandOp) {
+        match op {
+            CommandOp::Read { len, .. } => {
+                self.reads += 1;
+                self.read_bytes += u64::from(*len);
+            }
+            CommandOp::Write { data, .. } => {
+                self.writes += 1;
+                self.written_bytes += data.len() as u64;
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Where a volume lies in the elevator's sectors, for those who make bios of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumePlace {
@@ -126,6 +156,7 @@ pub(super) struct Volume {
     /// had a piece.
     pub(super) touching: Option<Touching>,
     syncs: Syncs<CommandId>,
+    pub(super) asked: VolumeStats,
     /// Commands in flight.
     pub(super) commands: u32,
     /// Whether nothing of it is begun any more.
@@ -138,12 +169,24 @@ pub(super) struct Volumes {
     all: SlotMap<VolumeId, Volume>,
     slots: Slots,
     turns: SyncTurns<VolumeId>,
+    /// Bytes of all.
+    pub(super) bytes: u64,
+    /// Syncs that succeeded, also of those that have gone.
+    synced: u64,
+    /// Those of which a sync has failed.
+    failed: u32,
 }
 
 impl Volumes {
     pub(super) fn new() -> Self {
+        let (all, slots) = (SlotMap::default(), Slots::default());
         let turns = SyncTurns::new(SYNCS_AT_ONCE);
-        Self { all: SlotMap::default(), slots: Slots::default(), turns }
+        Self { all, slots, turns, bytes: 0, synced: 0, failed: 0 }
+    }
+
+    /// The counts of all syncs; they have failed where a volume that is here has one that has.
+    pub(super) fn all_syncs(&self) -> SyncStats {
+        SyncStats { succeeded: self.synced, failed: self.failed > 0 }
     }
 
     /// At most so many sync at once.
@@ -163,6 +206,7 @@ impl Volumes {
             return Err(NoVolume::TooLarge(size));
         }
         let first = self.slots.take().ok_or(NoVolume::TooMany)?;
+        self.bytes += size;
         Ok(self.all.insert(Volume {
             place: VolumePlace { first, block: blocks.sectors() },
             blocks,
@@ -171,6 +215,7 @@ impl Volumes {
             holds: Holds::default(),
             touching: None,
             syncs: Syncs::new(),
+            asked: VolumeStats::default(),
             commands: 0,
             is_closing: false,
         }))
@@ -185,6 +230,8 @@ impl Volumes {
         let volume = self.all.remove(id).expect("a volume is removed once");
         assert_eq!(volume.commands, 0, "a volume that is removed has no commands");
         self.slots.give_back(volume.place.first);
+        self.bytes -= volume.blocks.disk();
+        self.failed -= u32::from(volume.syncs.failed());
     }
 
     /// Returns whether a volume may have so many bytes.
@@ -206,7 +253,9 @@ impl Volumes {
     pub(super) fn grow(&mut self, id: VolumeId, size: u64) -> Result<(), NoGrowth> {
         self.check_growth(id, size)?;
         let volume = &mut self[id];
+        let before = volume.blocks.disk();
         volume.blocks = volume.blocks.of_disk(size);
+        self.bytes += size - before;
         Ok(())
     }
 
@@ -251,9 +300,11 @@ impl Volumes {
 
     /// Ends the sync of a volume that runs. Returns whose wait is over by that.
     pub(super) fn end_sync(&mut self, id: VolumeId, ended: SyncEnd) -> Vec<CommandId> {
-        let Self { all, turns, .. } = self;
+        let Self { all, turns, synced, failed, .. } = self;
         turns.end();
         let syncs = &mut all[id].syncs;
+        *synced += u64::from(ended == SyncEnd::Durable);
+        *failed += u32::from(ended == SyncEnd::Failed && !syncs.failed());
         let over = syncs.end(ended);
         if syncs.wants_to_begin() {
             turns.ask(id);

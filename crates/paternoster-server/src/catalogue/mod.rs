@@ -25,6 +25,7 @@ mod leaving;
 mod record;
 mod remove;
 mod show;
+mod stat_page;
 mod store;
 mod turnover;
 

@@ -119,8 +119,9 @@ fn reserved(groups: &Groups, of: impl Fn(&GroupLimits) -> Option<NonZeroU64>) ->
         std::iter::successors(group.parent, |&parent| groups[parent].parent)
             .any(|parent| of(groups[parent].limits()).is_some())
     };
-    let reserved = groups.iter().filter(|(_, group)| !above(group));
-    let reserved = reserved.filter_map(|(_, group)| of(group.limits())).map(u64::from);
+    // Most have none, and of them nothing else is asked.
+    let having = groups.iter().filter_map(|(_, group)| Some((group, of(group.limits())?)));
+    let reserved = having.filter(|(group, _)| !above(group)).map(|(_, reserved)| reserved.get());
     reserved.fold(0, u64::saturating_add)
 }
 

@@ -244,10 +244,7 @@ impl Front<Scheduler> for Connections {
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 Message::Connect(new) => self.connect(owner, new),
-                Message::Stat(detail, sender) => {
-                    // Whoever asked may have gone.
-                    let _ = sender.send(self.stat(owner, detail));
-                }
+                Message::Stat(part) => self.tell_stat(owner, part),
                 Message::Settings(sender) => {
                     let _ = sender.send(self.settings(owner));
                 }

@@ -291,7 +291,7 @@ impl Connections {
 
     /// Nothing is known of a volume any more.
     fn forget_volume(&mut self, owner: &mut DiskOwner, volume: VolumeId) {
-        self.label.volumes.remove(owner, volume);
+        self.label.volumes.remove(volume);
         self.faults.forget(volume);
         owner.administer(|elevator, now| self.tenants.remove_exports(elevator, now, volume));
     }

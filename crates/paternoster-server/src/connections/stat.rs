@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
-use paternoster_disk::{Backend, Granules};
+use paternoster_disk::{Backend, Granules, VolumeId};
 
 use super::settings::shown_tunables;
 use super::{Connections, DiskOwner, Scheduler, Tenant};
@@ -13,26 +13,74 @@ use crate::announce;
 use crate::clients::Export;
 use crate::config::limits_in_numbers;
 use crate::depth;
+use crate::messages::StatPart;
 use crate::stat::{
     CacheStat, Detail, DiskStat, FarStat, GroupStat, Internals, LearnedDepth, ModelledStat,
-    PollStat, QueueFormatter, QueueStat, TimeStat, WeightsStat, blkio_files,
+    PollStat, QueueFormatter, QueueStat, TimeStat, VolumeStat, WeightsStat, blkio_files,
 };
 
 /// A tenant's times, and what was served of others while it waited for its turn.
 type Account = (GroupTimes, Vec<(GroupId, u64)>);
 
 impl Connections {
-    pub(super) fn stat(&self, owner: &mut DiskOwner, detail: Detail) -> DiskStat {
+    /// Answers with what is asked for.
+    pub(super) fn tell_stat(&self, owner: &mut DiskOwner, part: StatPart) {
+        // Whoever asked may have gone.
+        match part {
+            StatPart::Whole(detail, sender) => _ = sender.send(self.stat(owner, detail)),
+            StatPart::WithoutGroups(sender) => _ = sender.send(self.stat_without_groups(owner)),
+            StatPart::Groups(paths, sender) => _ = sender.send(self.group_stats(owner, &paths)),
+            StatPart::Volumes(volumes, sender) => {
+                let _ = sender.send(self.volume_stats(owner, &volumes));
+            }
+        }
+    }
+
+    /// All of it.
+    fn stat(&self, owner: &mut DiskOwner, detail: Detail) -> DiskStat {
         // One look at the clock: all causes together are then all time.
         let at = owner.now();
-        let now = owner.engine().elevator().clock().elevator_time(at);
-        owner.trace().accounts.close_all(now);
-        let tenants = self.tenants.in_order().into_iter().map(|tenant| {
-            let accounts = &owner.trace().accounts;
-            (tenant, (accounts.times(tenant.group), accounts.behind(tenant.group)))
+        let mut stat = self.stat_at(owner, at, detail);
+        let tenants = self.tenants.in_order();
+        stat.groups = self.groups_at(owner, at, &tenants);
+        let elevator = owner.engine().elevator();
+        let recursive = |group| blkio_files(&elevator.blkio_recursive(group));
+        stat.root.blkio_recursive = recursive(elevator.groups().root());
+        for (stat, tenant) in stat.groups.iter_mut().zip(&tenants) {
+            // Where none was ever below, all of it is its own. To ask for each would cost the owner
+            // a walk through all groups a group.
+            stat.blkio_recursive =
+                if tenant.had_below { recursive(tenant.group) } else { stat.blkio.clone() };
+        }
+        stat
+    }
+
+    /// The same without groups, and without what all of them together have, so that it takes as
+    /// long however many there are.
+    fn stat_without_groups(&self, owner: &DiskOwner) -> DiskStat {
+        self.stat_at(owner, owner.now(), Detail::Groups)
+    }
+
+    /// Those groups of it, without what is of all groups below them.
+    fn group_stats(&self, owner: &mut DiskOwner, paths: &[String]) -> Vec<GroupStat> {
+        let tenants = paths.iter().filter_map(|path| self.tenants.find(path));
+        let tenants: Vec<_> = tenants.map(|id| &self.tenants[id]).collect();
+        self.groups_at(owner, owner.now(), &tenants)
+    }
+
+    /// Those volumes that there still are.
+    fn volume_stats(&self, owner: &DiskOwner, volumes: &[VolumeId]) -> Vec<VolumeStat> {
+        let (all, engine) = (&self.label.volumes, owner.engine());
+        let here = volumes.iter().copied().filter_map(|id| Some((id, all.name(id)?.to_owned())));
+        let stats = here.map(|(id, name)| {
+            let (asked, syncs) = (engine.volume_stats(id), engine.sync_stats(id));
+            VolumeStat::of(name, asked, syncs, all.clients(id))
         });
-        let tenants: Vec<(_, Account)> = tenants.collect();
-        let owner = &*owner;
+        stats.collect()
+    }
+
+    fn stat_at(&self, owner: &DiskOwner, at: Instant, detail: Detail) -> DiskStat {
+        let now = owner.engine().elevator().clock().elevator_time(at);
         let elevator = owner.engine().elevator();
         // Of a pool, what is one back end's is one of its volumes'.
         let backend = self.label.volumes.any().map(|volume| owner.backend(volume));
@@ -44,7 +92,7 @@ impl Connections {
             name: config.name.clone(),
             backend: config.backend.kind().to_owned(),
             engine: owner.io_engine().name().to_owned(),
-            size_bytes: self.label.volumes.size(owner),
+            size_bytes: owner.engine().bytes(),
             elapsed_ns: at.since_start().as_nanos(),
             rotational: elevator.device().rotational,
             cache: backend.and_then(cache_stat),
@@ -59,8 +107,8 @@ impl Connections {
             learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
-            syncs: self.label.volumes.syncs_succeeded(owner),
-            sync_failed: self.label.volumes.syncs(owner).any(|syncs| syncs.failed),
+            syncs: owner.engine().all_syncs().succeeded,
+            sync_failed: owner.engine().all_syncs().failed,
             switches: switches.switches,
             moved: switches.moved,
             weights_apply: elevator.scheduler().kind().has_weights(),
@@ -86,7 +134,8 @@ impl Connections {
             threads: self.transport.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             root: root_stat(elevator, now),
-            groups: self.group_stats(owner, now, &tenants),
+            groups: Vec::new(),
+            volumes: Vec::new(),
             queues: match detail {
                 Detail::Groups => None,
                 Detail::Queues => Some(self.queue_stats(owner, &internals.queues)),
@@ -142,18 +191,17 @@ impl Connections {
         warnings
     }
 
-    /// The tenants have their accounts at `now` beside them.
-    fn group_stats(
-        &self,
-        owner: &DiskOwner,
-        now: Instant,
-        tenants: &[(&Tenant, Account)],
-    ) -> Vec<GroupStat> {
+    /// The groups of tenants, with their accounts up to that moment.
+    fn groups_at(&self, owner: &mut DiskOwner, at: Instant, tenants: &[&Tenant]) -> Vec<GroupStat> {
+        let now = owner.engine().elevator().clock().elevator_time(at);
+        let accounts = &mut owner.trace().accounts;
+        accounts.close_these(now, tenants.iter().map(|tenant| tenant.group));
+        let with_account =
+            |&tenant: &&'_ Tenant| (accounts.times(tenant.group), accounts.behind(tenant.group));
+        let of: Vec<Account> = tenants.iter().map(with_account).collect();
         let elevator = owner.engine().elevator();
-        let paths: BTreeMap<_, _> =
-            self.tenants.iter().map(|(_, tenant)| (tenant.group, &tenant.path)).collect();
-        let path_of = |group: &GroupId| paths.get(group).map(|path| (*path).clone());
-        let tenants = tenants.iter().map(|(tenant, (times, behind))| {
+        let path_of = |group: &GroupId| Some(self.tenants.of_group(*group)?.path.clone());
+        let tenants = tenants.iter().zip(&of).map(|(tenant, (times, behind))| {
             let exports = tenant.exports.iter();
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
@@ -181,13 +229,6 @@ impl Connections {
                 stat.count_demand(demand);
             }
             stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);
-            // Where none was ever below, all of it is its own. To ask for each would cost the
-            // owner a walk through all groups a group.
-            stat.blkio_recursive = if tenant.had_below {
-                blkio_files(&elevator.blkio_recursive(tenant.group))
-            } else {
-                stat.blkio.clone()
-            };
             stat
         });
         tenants.collect()
@@ -215,7 +256,6 @@ fn root_stat(elevator: &Elevator<Scheduler>, now: Instant) -> GroupStat {
         weights: WeightsStat::of(group),
         limits: limits_in_numbers(group.limits()),
         blkio: blkio_files(&elevator.blkio(root)),
-        blkio_recursive: blkio_files(&elevator.blkio_recursive(root)),
         ..GroupStat::default()
     };
     if let Some(share) = elevator.scheduler().own_stats(now, root).share {

@@ -54,6 +54,7 @@ impl Tenant {
 pub(crate) struct Tenants {
     all: SlotMap<TenantId, Tenant>,
     by_path: BTreeMap<String, TenantId>,
+    by_group: BTreeMap<GroupId, TenantId>,
     notices: Arc<Notices>,
     /// How many have come so far.
     came: u64,
@@ -65,7 +66,8 @@ impl Tenants {
     /// None yet; these threads serve their clients.
     pub(crate) fn new(notices: &Arc<Notices>) -> Self {
         let (all, by_path) = (SlotMap::with_key(), BTreeMap::new());
-        Self { all, by_path, notices: Arc::clone(notices), came: 0 }
+        let by_group = BTreeMap::new();
+        Self { all, by_path, by_group, notices: Arc::clone(notices), came: 0 }
     }
 
     /// The tenant of that path, which comes now unless it is here; those above it are.
@@ -107,6 +109,7 @@ impl Tenants {
             number: self.came,
         });
         self.by_path.insert(path.clone(), id);
+        self.by_group.insert(group, id);
         id
     }
 
@@ -181,6 +184,7 @@ impl Tenants {
         while let Some(id) = next.filter(|&id| self.all.get(id).is_some_and(Tenant::is_unused)) {
             let tenant = self.all.remove(id).expect("it was found");
             self.by_path.remove(&tenant.path);
+            self.by_group.remove(&tenant.group);
             elevator.remove_group(now, tenant.group);
             next = tenant.parent;
             if let Some(parent) = next {
@@ -192,6 +196,11 @@ impl Tenants {
     /// The tenant of that path.
     pub(super) fn find(&self, path: &str) -> Option<TenantId> {
         self.by_path.get(path).copied()
+    }
+
+    /// The tenant that is that group.
+    pub(super) fn of_group(&self, group: GroupId) -> Option<&Tenant> {
+        self.by_group.get(&group).map(|&id| &self.all[id])
     }
 
     /// The tenant, unless it has gone.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Damage, SyncStats, VolumeId};
+use paternoster_disk::{Damage, VolumeId};
 
 use super::DiskOwner;
 use crate::config::VolumeConfig;
@@ -32,8 +32,6 @@ struct Served {
 pub(crate) struct Volumes {
     is_pool: bool,
     all: IndexMap<VolumeId, Served>,
-    /// Syncs that succeeded of those that have gone.
-    gone_syncs: u64,
     /// What is wrong with the image of each, as of the last look.
     damage: BTreeMap<VolumeId, Damage>,
     /// Which is looked at next.
@@ -49,8 +47,7 @@ impl Volumes {
         all: impl IntoIterator<Item = (VolumeId, &'c VolumeConfig)>,
     ) -> Self {
         let (served, damage) = (IndexMap::new(), BTreeMap::new());
-        let mut volumes =
-            Self { is_pool, all: served, damage, gone_syncs: 0, next: 0, looked_at: None };
+        let mut volumes = Self { is_pool, all: served, damage, next: 0, looked_at: None };
         all.into_iter().for_each(|(id, config)| volumes.add(id, config.name.clone()));
         volumes
     }
@@ -66,8 +63,7 @@ impl Volumes {
     }
 
     /// A volume goes.
-    pub(super) fn remove(&mut self, owner: &DiskOwner, id: VolumeId) {
-        self.gone_syncs += owner.engine().sync_stats(id).succeeded;
+    pub(super) fn remove(&mut self, id: VolumeId) {
         self.all.swap_remove(&id);
         self.damage.remove(&id);
     }
@@ -95,21 +91,6 @@ impl Volumes {
     /// The clients of a volume that are connected.
     pub(super) fn clients(&self, id: VolumeId) -> u32 {
         self.all[&id].clients
-    }
-
-    /// Bytes of all.
-    pub(super) fn size(&self, owner: &DiskOwner) -> u64 {
-        self.all.keys().map(|&id| owner.backend(id).capabilities().size).sum()
-    }
-
-    /// Syncs that succeeded, of all, also of those that have gone.
-    pub(super) fn syncs_succeeded(&self, owner: &DiskOwner) -> u64 {
-        self.gone_syncs + self.syncs(owner).map(|syncs| syncs.succeeded).sum::<u64>()
-    }
-
-    /// What has become of the syncs of each.
-    pub(super) fn syncs(&self, owner: &DiskOwner) -> impl Iterator<Item = SyncStats> {
-        self.all.keys().map(|&id| owner.engine().sync_stats(id))
     }
 
     /// One that stands for what all have in common, if there is one.

@@ -33,6 +33,7 @@ mod resources;
 mod server;
 mod settings;
 mod slots;
+mod stat_page;
 mod trace;
 mod volume;
 mod volume_client;
@@ -53,6 +54,7 @@ pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory}
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
+pub use stat_page::{StatPage, StatQuestion};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
 pub use volume::{
     Data, GroupsAnswer, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer,

@@ -69,8 +69,15 @@ const RESOURCES: &[(&str, &[Operation])] = &[
     (
         STAT,
         &[get(
-            "The state of every disk and group.",
-            &[("verbose", "`true` reports queues too.")],
+            "The state of every disk and group; with one of the other parameters, a page of it.",
+            &[
+                ("verbose", "`true` reports queues too, beside the whole state alone."),
+                ("pool", "This disk or pool alone."),
+                ("group", "This group alone, and groups below it."),
+                LIMIT,
+                ("after", "Groups behind this path: the `next` of the page before."),
+                ("volumes", "`true` reports the volumes of these groups too."),
+            ],
             &[(200, "Any")],
         )],
     ),

@@ -37,6 +37,7 @@ use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::resources::{self, GROUPS, METRICS, OPENAPI, RELOAD, SETTINGS, STAT, TRACE};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
+use super::stat_page::{self, StatPage, StatQuestion};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
     GroupsAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer, VolumesAnswer,
@@ -60,6 +61,19 @@ pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
+
+    /// The same for metrics, which may have more than that.
+    fn stat_for_metrics(&self) -> Result<Stat, StatError> {
+        self.stat(Detail::Groups)
+    }
+
+    /// The state of some groups. Called as `stat` is.
+    fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
+        question.limit()?;
+        let stat = self.stat(Detail::Groups);
+        let stat = stat.map_err(|error| CatalogueError::Unanswered(error.to_string()))?;
+        Ok(StatPage { stat, next: None })
+    }
 
     /// Reports what is set of a group. Called as `stat` is.
     fn group(&self, question: &GroupQuestion) -> Result<GroupAnswer, GroupError>;
@@ -334,7 +348,7 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
-        .route(STAT, get(stat))
+        .route(STAT, get(stat_page::stat))
         .route(GROUPS, get(group).put(set_group))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
@@ -361,14 +375,6 @@ async fn metrics(State(metrics): State<Arc<Metrics>>) -> Response {
         Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         Err(_) => failed(),
     }
-}
-
-async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
-    let detail = match read_query(&uri, "verbose", Detail::Groups, Detail::Queues) {
-        Ok(detail) => detail,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
-    };
-    answered(tokio::task::spawn_blocking(move || server.stat(detail)).await)
 }
 
 async fn group(

@@ -13,6 +13,7 @@ mod poll;
 mod queue;
 mod share;
 mod time;
+mod volume;
 mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 pub use self::share::Share;
 pub use self::time::TimeStat;
+pub use self::volume::VolumeStat;
 pub use self::why::{Behind, Served, Why, WhyAnswer};
 
 figures! {
@@ -157,6 +159,8 @@ figures! {
     /// The groups that have an export here or below them, in the order of the configuration: each
     /// behind its parent.
     groups: Vec<GroupStat>, Figures;
+    /// The volumes of a pool, if they were asked for.
+    volumes: Vec<VolumeStat>, Figures unless empty;
     /// The scheduler's queues, if they were asked for.
     queues: Option<Vec<QueueStat>>, Figures unless none;
 }

@@ -18,6 +18,7 @@ mod pools;
 mod queues;
 mod sessions;
 mod slow;
+mod stat_pages;
 mod support;
 mod turnover;
 mod volumes;

@@ -215,7 +215,12 @@ fn queues_are_told_to_those_who_ask_for_them() {
     assert!(get("verbose=true").contains("vm1#3"));
     assert!(!get("verbose=false").contains("vm1#3"));
     let refused = get("verbose=1");
-    assert!(refused.contains(" 400 ") && refused.contains("?verbose=1: verbose=true"), "{refused}");
+    let expected = "verbose: provided string was not `true` or `false`";
+    assert!(refused.contains(" 400 ") && refused.contains(expected), "{refused}");
+    let both = get("verbose=true&limit=5");
+    assert!(both.contains(" 422 ") && both.contains("verbose=true is of the whole"), "{both}");
+    let unknown = get("page=5");
+    assert!(unknown.contains(" 400 ") && unknown.contains("limit, after and volumes"), "{unknown}");
 }
 
 #[test]

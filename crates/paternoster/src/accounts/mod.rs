@@ -307,11 +307,22 @@ impl TimeAccounts {
 
     /// Brings all accounts up to `now`, on the elevator's own clock.
     pub fn close_all(&mut self, now: Instant) {
+        let all: Vec<_> = self.groups.iter().map(|(group, _)| group).collect();
+        self.close_these(now, all);
+    }
+
+    /// Brings the accounts of these groups up to `now`, on the elevator's own clock. What others
+    /// were served is up to when theirs were closed last.
+    pub fn close_these(&mut self, now: Instant, these: impl IntoIterator<Item = GroupId>) {
         self.advance(now);
         let Self { groups, sums, behind, .. } = self;
-        for account in groups.values_mut() {
-            account.close(now, *sums);
-            account.divide(*sums, behind.own_and_all(account.column));
+        for group in these {
+            // One without an account has had no request.
+            if groups.contains_key(group) {
+                let account = &mut groups[group];
+                account.close(now, *sums);
+                account.divide(*sums, behind.own_and_all(account.column));
+            }
         }
     }
 

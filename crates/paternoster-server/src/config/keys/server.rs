@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use paternoster::Nanos;
 use paternoster_disk::IoEngine;
 
-use super::kinds::{Size, Span, Whole, Word, Words, words};
+use super::kinds::{Flag, Size, Span, Whole, Word, Words, words};
 use super::listen::Mode;
 use super::{ADDRESS, PATH, PATH_OR_NONE, keys};
 use crate::config::Listen;
@@ -46,6 +46,9 @@ keys! {
             "TCP address that serves `GET /metrics` for Prometheus, without TLS or \
              authentication: whoever reaches it reads the tenants' names and counts. The control \
              socket serves it too.";
+        metrics_volumes: bool = false, Flag, restart;
+            "Whether `GET /metrics` has the volumes of pools too, each with seven samples. Without \
+             it `GET /v1/stat?volumes=true` has them.";
         state_dir: Option<PathBuf> = None, PATH, restart,
             range "a directory that no other server has";
             "Where volumes, exports and groups that are made by request are recorded, so that they \

@@ -1,0 +1,127 @@
+//! A page of `stat`: of ten thousand groups, those that are asked for.
+//!
+//! ```text
+//!   paths, from the catalogue ─▶ a page ─▶ owner: the disk ─▶ four groups ─▶ four groups …
+//! ```
+//!
+//! An owner is asked for little at once, and clients are served in between: what one answer says is
+//! of one moment, and the next of another.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use paternoster_disk::VolumeId;
+
+use super::{Catalogue, Disk};
+use crate::config::is_in;
+use crate::ctl::{CatalogueError, StatPage, StatQuestion};
+use crate::stat::{DiskStat, Stat, VolumeStat};
+
+/// Groups that an owner tells of at once.
+const GROUPS: usize = 4;
+/// Volumes likewise.
+const VOLUMES: usize = 64;
+
+impl Catalogue {
+    /// The state of the groups that are asked for, in the order of their paths, on each disk.
+    pub(crate) fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
+        let limit = question.limit()?;
+        let mut disks = self.disks();
+        if let Some(name) = &question.pool {
+            let known: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.name)).collect();
+            disks.retain(|disk| disk.name == *name);
+            if disks.is_empty() {
+                let (pool, known) = (name.clone(), known.join(", "));
+                return Err(CatalogueError::NoSuchPool { pool, known });
+            }
+        }
+        let mut paths = self.paths_on(&disks, question);
+        let page: Vec<_> = paths.by_ref().take(limit).collect();
+        let next = page.last().cloned().filter(|_| paths.next().is_some());
+        let mut stats = Vec::new();
+        for disk in &disks {
+            stats.extend(self.still(disk, self.disk_page(disk, &page, question.volumes))?);
+        }
+        Ok(StatPage { stat: Stat::new(stats), next })
+    }
+
+    /// The paths of the groups on disks that are asked for, in order.
+    fn paths_on(
+        &self,
+        disks: &[Arc<Disk>],
+        question: &StatQuestion,
+    ) -> std::collections::btree_set::IntoIter<String> {
+        let is_asked_for = |path: &&str| {
+            let is_behind = question.after.as_deref().is_none_or(|after| *path > after);
+            is_behind && question.group.as_ref().is_none_or(|group| is_in(path, group))
+        };
+        self.groups(|groups| {
+            let all = disks.iter().flat_map(|disk| groups.on(disk.number));
+            let asked: BTreeSet<String> = all.filter(is_asked_for).map(str::to_owned).collect();
+            asked.into_iter()
+        })
+    }
+
+    fn disk_page(
+        &self,
+        disk: &Disk,
+        page: &[String],
+        volumes: bool,
+    ) -> Result<DiskStat, CatalogueError> {
+        let mut stat = disk.answer(&disk.owner.stat_without_groups())?;
+        let here: Vec<_> = self.groups(|groups| {
+            page.iter().filter(|path| groups.is_on(path, disk.number)).cloned().collect()
+        });
+        for some in here.chunks(GROUPS) {
+            stat.groups.extend(disk.answer(&disk.owner.group_stats(some.to_vec()))?);
+        }
+        if volumes {
+            let page: BTreeSet<_> = page.iter().map(String::as_str).collect();
+            stat.volumes = self.volume_stats(disk, |group| page.contains(group))?;
+        }
+        Ok(stat)
+    }
+
+    /// The state of all volumes of pools, by their disks.
+    pub(crate) fn add_volumes(&self, stat: &mut Stat) -> Result<(), CatalogueError> {
+        for disk in self.disks() {
+            let Some(of) = stat.disks.iter_mut().find(|of| of.name == disk.name) else { continue };
+            let volumes = self.still(&disk, self.volume_stats(&disk, |_| true))?;
+            of.volumes = volumes.unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// The volumes of a pool whose groups are meant, in the order of their names.
+    fn volume_stats(
+        &self,
+        disk: &Disk,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Vec<VolumeStat>, CatalogueError> {
+        let meant: Vec<VolumeId> = {
+            let state = self.state();
+            let of_pool = state.volumes.values().filter(|volume| {
+                let of = &volume.asked.of;
+                of.keys.pool.as_ref() == Some(&disk.name) && is_meant(&of.group())
+            });
+            of_pool.filter_map(|volume| volume.stage.served()).collect()
+        };
+        let mut stats = Vec::new();
+        for some in meant.chunks(VOLUMES) {
+            stats.extend(disk.answer(&disk.owner.volume_stats(some.to_vec()))?);
+        }
+        Ok(stats)
+    }
+
+    /// What a disk has answered; none if it has gone since it was asked.
+    fn still<T>(
+        &self,
+        disk: &Disk,
+        answer: Result<T, CatalogueError>,
+    ) -> Result<Option<T>, CatalogueError> {
+        match answer {
+            Err(_) if !self.disks().iter().any(|still| still.number == disk.number) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A volume of a pool, as `stat` reports it.
+
+use paternoster_disk::{SyncStats, VolumeStats};
+
+use super::figures::figures;
+
+figures! {
+    /// A volume of a pool.
+    pub struct VolumeStat, "volume" by name,
+        of (name: String, asked: VolumeStats, syncs: SyncStats, connected: u32);
+    /// Its name.
+    name: String, Text = name;
+    /// Commands of clients that read.
+    reads: u64, Counter, metric "volume_reads_total" = asked.reads;
+    /// Commands of clients that write data.
+    writes: u64, Counter, metric "volume_writes_total" = asked.writes;
+    /// Bytes of those that read.
+    read_bytes: u64, Counter, metric "volume_read_bytes_total" = asked.read_bytes;
+    /// Bytes of those that write.
+    written_bytes: u64, Counter, metric "volume_written_bytes_total" = asked.written_bytes;
+    /// Its syncs that succeeded.
+    syncs: u64, Counter, metric "volume_syncs_total" = syncs.succeeded;
+    /// Whether a sync has failed: flushes and FUA writes get errors until it is reopened.
+    sync_failed: bool, Flag, metric "volume_sync_failed" = syncs.failed;
+    /// Clients that are connected to its exports.
+    connections: u32, Gauge, metric "volume_connections" = connected;
+}
