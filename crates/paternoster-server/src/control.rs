@@ -103,13 +103,11 @@ impl Control for ControlHandle {
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 
-    fn stat_for_metrics(&self) -> Result<Stat, StatError> {
-        let mut stat = self.stat(Detail::Groups)?;
-        if self.config.keys.metrics_volumes {
-            let added = self.catalogue.add_volumes(&mut stat);
-            added.map_err(|error| StatError(error.to_string()))?;
+    fn add_volumes(&self, stat: &mut Stat) -> Result<(), StatError> {
+        if !self.config.keys.metrics_volumes {
+            return Ok(());
         }
-        Ok(stat)
+        self.catalogue.add_volumes(stat).map_err(|error| StatError(error.to_string()))
     }
 
     fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {

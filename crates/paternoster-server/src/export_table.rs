@@ -42,6 +42,11 @@ pub(crate) struct Entry {
     pub(crate) is_leaving: bool,
 }
 
+/// The entry of that name that clients may see: a volume that is no export has one too.
+fn seen<'e>((name, entry): (&'e String, &'e Arc<Entry>)) -> Option<(&'e String, &'e Arc<Entry>)> {
+    entry.export.is_offered.then_some((name, entry))
+}
+
 impl Entry {
     /// Whether its volume flushes.
     pub(crate) fn flushes(&self) -> bool {
@@ -123,9 +128,11 @@ impl ExportTable {
     /// The empty name is the default export: the one of that name, else the only one offered.
     pub(crate) fn entry(&self, name: &str) -> Option<Arc<Entry>> {
         self.served.read(|all| {
-            let named = all.get(name).filter(|_| self.offers(name));
+            let named = all.get_key_value(name).and_then(seen).map(|(_, entry)| entry);
+            let named = named.filter(|_| self.offers(name));
             let only = || {
-                let mut offered = all.iter().filter(|(name, _)| self.offers(name));
+                let all = all.iter().filter_map(seen);
+                let mut offered = all.filter(|(name, _)| self.offers(name));
                 let first = offered.next().filter(|_| name.is_empty());
                 first.filter(|_| offered.next().is_none()).map(|(_, entry)| entry)
             };
@@ -141,7 +148,8 @@ impl ExportTable {
 impl Exports for ExportTable {
     fn names(&self) -> Vec<String> {
         self.served.read(|all| {
-            let entered = all.iter().filter(|(name, of)| self.offers(name) && !of.is_leaving);
+            let all = all.iter().filter_map(seen);
+            let entered = all.filter(|(name, of)| self.offers(name) && !of.is_leaving);
             entered.map(|(name, _)| name.clone()).collect()
         })
     }

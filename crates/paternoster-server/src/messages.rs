@@ -116,6 +116,8 @@ pub(crate) struct NewVolume {
     pub(crate) name: String,
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) io_prio: IoPrio,
+    /// Whether that is one.
+    pub(crate) is_offered: bool,
     /// Its group, and before it those above, the topmost first.
     pub(crate) lineage: Vec<NewTenant>,
 }
@@ -128,6 +130,8 @@ pub(crate) struct NewExport {
     /// Where on the volume it starts, in bytes.
     pub(crate) offset: u64,
     pub(crate) io_prio: IoPrio,
+    /// Whether clients may see it.
+    pub(crate) is_offered: bool,
     /// Its group, and before it those above, the topmost first.
     pub(crate) lineage: Vec<NewTenant>,
 }

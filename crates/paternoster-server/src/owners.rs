@@ -350,7 +350,8 @@ fn add_exports(
             let (name, offset) = (export.name.clone(), export.offset);
             let io_prio = export.keys.ioprio;
             let lineage = groups.tenants(&config.groups[export.group].path, number);
-            let new = NewExport { name, volume, offset, io_prio, lineage };
+            let is_offered = export.keys.export;
+            let new = NewExport { name, volume, offset, io_prio, is_offered, lineage };
             (of_config, tenants.add_export(elevator, now, new, place))
         });
         exports.collect()

@@ -13,7 +13,8 @@ use crate::sockets::BoundSocket;
 /// [`Config::listen`].
 pub(crate) fn of_exports(config: &Config, places: &[Place]) -> Vec<String> {
     let mut uris = Vec::new();
-    for (index, export) in config.exports.iter().enumerate() {
+    let exports = config.exports.iter().enumerate();
+    for (index, export) in exports.filter(|(_, export)| export.keys.export) {
         let offering = config.listen.iter().zip(places).filter(|(listen, _)| listen.offers(index));
         uris.extend(offering.map(|(_, place)| place.of_export(&export.name)));
     }

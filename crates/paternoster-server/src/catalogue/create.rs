@@ -119,7 +119,7 @@ impl Catalogue {
         let Some(volume) = state.volumes.get(name) else { return Ok(None) };
         let why = match () {
             () if volume.asked.of.keys.pool.as_deref() != Some(&pool.name) => "is of another pool",
-            () if !volume.asked.of.keys.read_only => "is not read-only, as a template is",
+            () if volume.writes => "is not read-only, as a template is",
             () => return Ok(volume.image().map(Path::to_owned)),
         };
         let path = volume.image().unwrap_or(Path::new(name)).to_owned();
@@ -220,7 +220,8 @@ impl Catalogue {
             (state.groups.tenants(&group, pool.number), state.groups.room(&group))
         };
         let io_prio = wanted.keys.ioprio;
-        let new = NewVolume { name: name.clone(), backend, io_prio, lineage };
+        let is_offered = wanted.keys.export;
+        let new = NewVolume { name: name.clone(), backend, io_prio, is_offered, lineage };
         let refused =
             |refused: NoVolume| CatalogueError::Size { size, allowed: refused.to_string() };
         let added = pool.certain_answer(&pool.owner.add_volume(new));

@@ -160,7 +160,8 @@ impl Catalogue {
             (state.groups.tenants(&group, disk.number), state.groups.room(&group))
         };
         let (name, offset, io_prio) = (wanted.name.clone(), bytes.start, wanted.keys.ioprio);
-        let new = NewExport { name, volume: volume.id, offset, io_prio, lineage };
+        let (volume, is_offered, flushes) = (volume.id, true, volume.flushes);
+        let new = NewExport { name, volume, offset, io_prio, is_offered, lineage };
         let added = disk.certain_answer(&disk.owner.add_export(new)).inspect_err(|_| {
             self.change_groups(|groups| groups.leave(&group, disk.number));
         });
@@ -170,7 +171,7 @@ impl Catalogue {
             description: wanted.keys.description.as_deref(),
             size: bytes.end - bytes.start,
             read_only: wanted.keys.read_only,
-            flushes: volume.flushes,
+            flushes,
         };
         let (info, owner) = (told.info(), disk.owner.clone());
         self.exports.insert(Entry { info, export, owner, room, is_leaving: false });

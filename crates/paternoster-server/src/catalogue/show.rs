@@ -123,16 +123,17 @@ impl Catalogue {
             weight: own.map(|keys| keys.weights().weight.value()),
             limits: body.remove("limits").filter(|limits| *limits != Value::Null),
             ioprio: of.keys.ioprio.to_string(),
-            read_only: of.keys.read_only,
+            // Of one that is no export its exports say it.
+            read_only: of.keys.read_only && (of.keys.export || !volume.writes),
             description: of.keys.description.clone(),
             durable: of.is_durable() || volume.asked.is_of_file,
             of_file: volume.asked.is_of_file,
-            export: of.name.clone(),
+            export: of.keys.export.then(|| of.name.clone()),
             state: stage,
             why,
             far: None,
             clients: 0,
-            uris: self.uris(&of.name),
+            uris: if of.keys.export { self.uris(&of.name) } else { Vec::new() },
         }
     }
 

@@ -31,8 +31,8 @@ impl Catalogue {
             let known: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.name)).collect();
             disks.retain(|disk| disk.name == *name);
             if disks.is_empty() {
-                let (pool, known) = (name.clone(), known.join(", "));
-                return Err(CatalogueError::NoSuchPool { pool, known });
+                let (disk, known) = (name.clone(), known.join(", "));
+                return Err(CatalogueError::NoSuchDisk { disk, known });
             }
         }
         let mut paths = self.paths_on(&disks, question);

@@ -23,6 +23,8 @@ pub(crate) struct Export {
     /// Where on the volume it starts, in bytes.
     pub(crate) offset: u64,
     pub(crate) io_prio: IoPrio,
+    /// Whether clients may see it; else it stands for a volume that is no export.
+    pub(crate) is_offered: bool,
     pub(crate) tenant: TenantId,
     /// The memory of its tenant.
     pub(crate) memory: Arc<Pool>,

@@ -216,6 +216,20 @@ pub enum Problem {
          disk may be \"memory\""
     )]
     PoolInMemory { pool: String },
+    /// A key of an export, of a volume that is none.
+    #[error("volume {volume:?} has {key} and export = false: its exports have {key} of their own")]
+    NotExported { volume: String, key: &'static str },
+    /// A volume that nobody reaches.
+    #[error(
+        "volume {volume:?} has export = false, and there is no export on it: an [exports.NAME] \
+         table with volume = {volume:?} is needed"
+    )]
+    NothingOn { volume: String },
+    /// A volume in place of an export.
+    #[error(
+        "volume {volume:?} has export = false, so no socket offers it; its exports are allowed"
+    )]
+    OffersVolume { volume: String },
     /// A volume without what its pool needs of it.
     #[error("volume {volume:?} has no {key}, which a volume of its pool needs")]
     NoVolumeKey { volume: String, key: &'static str },

@@ -76,8 +76,11 @@ pub(super) fn check(
     let mut ranges = Ranges::default();
     for (index, written) in draft.exports.iter().enumerate() {
         refuse_keys(written, draft, mistakes);
+        if written.kind == VOLUME && !written.keys.export {
+            check_not_exported(written, draft, mistakes);
+        }
         let extent = find_extent(written, &volumes, disks, mistakes);
-        if let Some(extent) = &extent {
+        if let Some(extent) = extent.as_ref().filter(|of| of.draft.keys.export) {
             if ranges.overlap_with(extent) {
                 mistakes.note(check_beside(extent, &extents));
             }
@@ -85,7 +88,7 @@ pub(super) fn check(
         }
         let group = members.path(index).and_then(|path| Some((*groups.get(path)?, path)));
         exports.push(check_export(written, extent.as_ref(), group, mistakes));
-        extents.extend(extent);
+        extents.extend(extent.filter(|of| of.draft.keys.export));
     }
     exports.into_iter().collect()
 }
@@ -109,6 +112,19 @@ fn refuse_keys(written: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mista
     refuse_others(written, &VOLUMES, name, mistakes);
 }
 
+/// Refuses what is an export's of a volume that is none, and one on which there is none.
+fn check_not_exported(volume: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mistakes) {
+    let name = || volume.name.value.clone();
+    for key in ["group", "weight", "ioprio", "read_only", "description"] {
+        let problem = Problem::NotExported { volume: name(), key };
+        mistakes.note(volume.state(key).refuse(problem));
+    }
+    let is_on = |of: &Object<ExportKeys>| of.keys.volume.as_ref() == Some(&volume.name.value);
+    if !whole.exports.iter().any(is_on) && !whole.has_gaps {
+        mistakes.add(&volume.name.place, Problem::NothingOn { volume: name() });
+    }
+}
+
 fn check_export(
     draft: &Object<ExportKeys>,
     extent: Option<&Extent<'_>>,
@@ -123,6 +139,8 @@ fn check_export(
     let (offset, size) = (bytes.start, bytes.end - bytes.start);
     let mut keys = draft.keys.clone();
     (keys.size, keys.group) = (Some(size), Some(path.to_owned()));
+    // Whether somebody writes to what is no export its exports say.
+    keys.read_only |= !keys.export;
     let name = draft.name.value.clone();
     Some(ExportConfig { name, disk, volume, offset, size, group, keys })
 }

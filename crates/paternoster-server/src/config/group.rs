@@ -89,7 +89,13 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn of(draft: &Draft, mistakes: &mut Mistakes) -> Self {
         let path = |export| mistakes.note(check_reference(export)).flatten();
-        let paths: Vec<_> = draft.exports.iter().map(path).collect();
+        let mut paths: Vec<_> = draft.exports.iter().map(path).collect();
+        // A volume that is no export is in the group of the first one that it has.
+        for (index, volume) in draft.exports.iter().enumerate().filter(|(_, of)| !of.keys.export) {
+            let is_on =
+                |of: &Object<ExportKeys>| of.keys.volume.as_ref() == Some(&volume.name.value);
+            paths[index] = draft.exports.iter().position(is_on).and_then(|at| paths[at].clone());
+        }
         check_default(&draft.exports, mistakes);
         let is_known = |(export, path): (&Object<ExportKeys>, &Option<String>)| {
             path.is_some() && !(export.has_gaps && export.states.group.is_missing())

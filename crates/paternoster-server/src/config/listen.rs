@@ -162,7 +162,7 @@ impl Checked {
     pub(super) fn check_reached(&self, draft: &Draft, mistakes: &mut Mistakes) {
         for (index, export) in draft.exports.iter().enumerate() {
             let is_offered = self.sockets.iter().any(|(listen, _)| listen.offers(index));
-            if self.are_all && !is_offered {
+            if self.are_all && !is_offered && export.keys.export {
                 let name = export.name.value.clone();
                 mistakes.add(&export.name.place, Problem::NotOffered { export: name });
             }
@@ -233,6 +233,9 @@ fn check_offered(
         match found {
             Some(export) if exports.contains(&export) => {
                 return name.refuse(Problem::OfferedTwice { export: name.value.clone() });
+            }
+            Some(export) if !draft.exports[export].keys.export => {
+                return name.refuse(Problem::OffersVolume { volume: name.value.clone() });
             }
             Some(export) => exports.push(export),
             // It may be what is misspelt, and where there is none that is told.

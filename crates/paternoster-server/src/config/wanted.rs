@@ -38,9 +38,11 @@ pub(crate) struct Wanted {
 }
 
 /// The keys that a request has of those of a file: the source of a volume says what path and uri
-/// do, and an export is a volume's.
+/// do, and an export is a volume's; that
+/// a volume is no export of its own is the file's.
 fn of_file(kind: &str) -> impl Iterator<Item = &'static Key<ExportKeys>> {
-    let is_of = move |key: &&Key<ExportKeys>| key.is_of(kind) && key.name != "disk";
+    let is_of =
+        move |key: &&Key<ExportKeys>| key.is_of(kind) && !["disk", "export"].contains(&key.name);
     ExportKeys::KEYS.iter().filter(is_of)
 }
 

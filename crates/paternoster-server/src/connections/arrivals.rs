@@ -106,6 +106,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
             volume,
             offset: index * SHARE * BLOCK,
             io_prio: IoPrio::default(),
+            is_offered: true,
             lineage: vec![NewTenant::plain(path, 64 << 20)],
         };
         engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new, place))

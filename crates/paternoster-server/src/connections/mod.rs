@@ -172,10 +172,11 @@ impl Connections {
         owner: &mut DiskOwner,
         new: NewVolume,
     ) -> Result<Arc<Export>, NoVolume> {
-        let NewVolume { name, backend, io_prio, lineage } = new;
+        let NewVolume { name, backend, io_prio, is_offered, lineage } = new;
         let volume = owner.add_volume(backend)?;
         self.label.volumes.add(volume, name.clone());
-        Ok(self.add_export(owner, NewExport { name, volume, offset: 0, io_prio, lineage }))
+        let new = NewExport { name, volume, offset: 0, io_prio, is_offered, lineage };
+        Ok(self.add_export(owner, new))
     }
 
     /// Serves another export of a volume, in a group that comes with it unless it is here.

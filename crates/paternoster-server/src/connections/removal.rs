@@ -348,7 +348,14 @@ mod tests {
         });
         let volume = volume.recv().expect("it has one");
         let (name, lineage) = ("e".to_owned(), vec![NewTenant::plain("/a", 64 << 20)]);
-        let new = NewExport { name, volume, offset: 0, io_prio: IoPrio::default(), lineage };
+        let new = NewExport {
+            name,
+            volume,
+            offset: 0,
+            io_prio: IoPrio::default(),
+            is_offered: true,
+            lineage,
+        };
         let export = disk.handle.add_export(new).recv().expect("the volume is there");
         let exports = || vec![Arc::clone(&export)];
         assert_eq!(disk.handle.export_clients(exports()).recv(), Ok(vec![0]));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
-use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
+use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName, TimeAccounts};
 use paternoster_disk::{Backend, Granules, VolumeId};
 
 use super::settings::shown_tunables;
@@ -42,7 +42,7 @@ impl Connections {
         let at = owner.now();
         let mut stat = self.stat_at(owner, at, detail);
         let tenants = self.tenants.in_order();
-        stat.groups = self.groups_at(owner, at, &tenants);
+        stat.groups = self.groups_at(owner, at, &tenants, TimeAccounts::behind);
         let elevator = owner.engine().elevator();
         let recursive = |group| blkio_files(&elevator.blkio_recursive(group));
         stat.root.blkio_recursive = recursive(elevator.groups().root());
@@ -55,17 +55,18 @@ impl Connections {
         stat
     }
 
-    /// The same without groups, and without what all of them together have, so that it takes as
-    /// long however many there are.
+    /// The same without groups, and without what all of them together have. Only their limits are
+    /// looked at, for warnings.
     fn stat_without_groups(&self, owner: &DiskOwner) -> DiskStat {
         self.stat_at(owner, owner.now(), Detail::Groups)
     }
 
-    /// Those groups of it, without what is of all groups below them.
+    /// Those groups of it, without what is of all groups below them, or of more others than are
+    /// counted one by one.
     fn group_stats(&self, owner: &mut DiskOwner, paths: &[String]) -> Vec<GroupStat> {
         let tenants = paths.iter().filter_map(|path| self.tenants.find(path));
         let tenants: Vec<_> = tenants.map(|id| &self.tenants[id]).collect();
-        self.groups_at(owner, owner.now(), &tenants)
+        self.groups_at(owner, owner.now(), &tenants, TimeAccounts::behind_first)
     }
 
     /// Those volumes that there still are.
@@ -145,13 +146,14 @@ impl Connections {
 
     /// In the order of their groups and connections.
     fn queue_stats(&self, owner: &DiskOwner, queues: &[QueueDump]) -> Vec<QueueStat> {
-        let paths: BTreeMap<_, _> =
-            self.tenants.iter().map(|(_, tenant)| (tenant.group, &tenant.path)).collect();
         let connections = self.register.by_io_context();
         let formatter = QueueFormatter {
             now: elevator_now(owner),
             hz: owner.engine().elevator().device().hz,
-            path: &|queue| paths.get(&queue.group).map_or("/", |path| path).to_owned(),
+            path: &|queue| {
+                let tenant = self.tenants.of_group(queue.group);
+                tenant.map_or("/", |tenant| &tenant.path).to_owned()
+            },
             connection: &|QueueName { ioc, .. }| match connections.get(&ioc) {
                 Some(client) => client.name(),
                 None => "gone".to_owned(),
@@ -192,17 +194,23 @@ impl Connections {
     }
 
     /// The groups of tenants, with their accounts up to that moment.
-    fn groups_at(&self, owner: &mut DiskOwner, at: Instant, tenants: &[&Tenant]) -> Vec<GroupStat> {
+    fn groups_at(
+        &self,
+        owner: &mut DiskOwner,
+        at: Instant,
+        tenants: &[&Tenant],
+        behind: fn(&TimeAccounts, GroupId) -> Vec<(GroupId, u64)>,
+    ) -> Vec<GroupStat> {
         let now = owner.engine().elevator().clock().elevator_time(at);
         let accounts = &mut owner.trace().accounts;
-        accounts.close_these(now, tenants.iter().map(|tenant| tenant.group));
+        accounts.close(now, tenants.iter().map(|tenant| tenant.group));
         let with_account =
-            |&tenant: &&'_ Tenant| (accounts.times(tenant.group), accounts.behind(tenant.group));
+            |&tenant: &&'_ Tenant| (accounts.times(tenant.group), behind(accounts, tenant.group));
         let of: Vec<Account> = tenants.iter().map(with_account).collect();
         let elevator = owner.engine().elevator();
         let path_of = |group: &GroupId| Some(self.tenants.of_group(*group)?.path.clone());
         let tenants = tenants.iter().zip(&of).map(|(tenant, (times, behind))| {
-            let exports = tenant.exports.iter();
+            let exports = tenant.exports.iter().filter(|export| export.is_offered);
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),

@@ -121,7 +121,7 @@ impl Disk {
             let (name, offset) = (format!("e{index}"), (index * SHARE) as u64);
             let lineage = vec![NewTenant::plain(["/a", "/b"][index % 2], MEMORY as u64)];
             let io_prio = IoPrio::default();
-            let new = NewExport { name, volume, offset, io_prio, lineage };
+            let new = NewExport { name, volume, offset, io_prio, is_offered: true, lineage };
             engine.administer(|elevator| tenants.add_export(elevator, Instant::START, new, place))
         };
         let exports: Vec<_> = (0..CLIENTS).map(export).collect();
@@ -281,11 +281,17 @@ fn come_and_go(disk: &Disk, random: &mut Rng) {
         let (name, io_prio, is_volume) = (format!("go{round}"), IoPrio::default(), random.bool());
         let export = if is_volume {
             let backend = Box::new(MemoryBackend::new(SHARE));
-            let added = disk.handle.add_volume(NewVolume { name, backend, io_prio, lineage });
+            let added = disk.handle.add_volume(NewVolume {
+                name,
+                backend,
+                io_prio,
+                is_offered: true,
+                lineage,
+            });
             added.recv().expect("it answers").expect("there is room")
         } else {
             let volume = disk.exports[0].volume;
-            let new = NewExport { name, volume, offset: 0, io_prio, lineage };
+            let new = NewExport { name, volume, offset: 0, io_prio, is_offered: true, lineage };
             disk.handle.add_export(new).recv().expect("the volume is there")
         };
         let drain = Nanos::from_micros(random.u64(..5_000));

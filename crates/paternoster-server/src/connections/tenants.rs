@@ -121,11 +121,11 @@ impl Tenants {
         new: NewExport,
         place: VolumePlace,
     ) -> Arc<Export> {
-        let NewExport { name, volume, offset, io_prio, lineage } = new;
+        let NewExport { name, volume, offset, io_prio, is_offered, lineage } = new;
         let lineage: Vec<_> = lineage.iter().map(|new| self.add(elevator, now, new)).collect();
         let tenant = *lineage.last().expect("an export is in a group");
         let memory = Arc::clone(&self.all[tenant].memory);
-        let export = Export { name, volume, place, offset, io_prio, tenant, memory };
+        let export = Export { name, volume, place, offset, io_prio, is_offered, tenant, memory };
         let export = Arc::new(export);
         self.all[tenant].exports.push(Arc::clone(&export));
         export

@@ -19,6 +19,8 @@ pub enum CatalogueError {
     Value(String),
     #[error("there is no pool {pool:?}; there are: {known}")]
     NoSuchPool { pool: String, known: String },
+    #[error("there is no disk or pool {disk:?}; there are: {known}")]
+    NoSuchDisk { disk: String, known: String },
     #[error("there is no volume {0:?}")]
     NoSuchVolume(String),
     #[error("there is no export {0:?} beside those of volumes")]
@@ -126,6 +128,7 @@ impl Status for CatalogueError {
     fn status(&self) -> StatusCode {
         match self {
             Self::NoSuchPool { .. }
+            | Self::NoSuchDisk { .. }
             | Self::NoSuchVolume(_)
             | Self::NoSuchExport(_)
             | Self::NoSuchGroup { .. } => StatusCode::NOT_FOUND,
@@ -164,7 +167,7 @@ impl Status for CatalogueError {
         match self {
             Self::Name(_) => "bad-name",
             Self::Value(_) | Self::Source { .. } => "bad-value",
-            Self::NoSuchPool { .. } => "no-such-pool",
+            Self::NoSuchPool { .. } | Self::NoSuchDisk { .. } => "no-such-pool",
             Self::NoSuchVolume(_) => "no-such-volume",
             Self::NoSuchExport(_) => "no-such-export",
             Self::DeclaredInFile { .. } => "declared-in-file",

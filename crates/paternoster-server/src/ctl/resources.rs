@@ -69,7 +69,8 @@ const RESOURCES: &[(&str, &[Operation])] = &[
     (
         STAT,
         &[get(
-            "The state of every disk and group; with one of the other parameters, a page of it.",
+            "The state of every disk and group; with `pool`, `group`, `limit`, `after` or \
+             `volumes=true`, a page of it.",
             &[
                 ("verbose", "`true` reports queues too, beside the whole state alone."),
                 ("pool", "This disk or pool alone."),
@@ -412,7 +413,7 @@ fn volume() -> Value {
         ("path", json!({"type": "string"}), false),
         ("uri", json!({"type": "string"}), false),
         ("far", json!({"type": "object"}), false),
-        ("export", json!({"type": "string"}), true),
+        ("export", json!({"type": "string"}), false),
         ("state", states, true),
     ])
 }

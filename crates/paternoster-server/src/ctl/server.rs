@@ -62,17 +62,15 @@ pub trait Control: Send + Sync + 'static {
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
 
-    /// The same for metrics, which may have more than that.
-    fn stat_for_metrics(&self) -> Result<Stat, StatError> {
-        self.stat(Detail::Groups)
+    /// Adds volumes to what metrics are made of, if they are to have them. Called as `stat` is.
+    fn add_volumes(&self, stat: &mut Stat) -> Result<(), StatError> {
+        _ = stat;
+        Ok(())
     }
 
-    /// The state of some groups. Called as `stat` is.
+    /// The state of some groups. Called as `stat` is; there are none unless a server says so.
     fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
-        question.limit()?;
-        let stat = self.stat(Detail::Groups);
-        let stat = stat.map_err(|error| CatalogueError::Unanswered(error.to_string()))?;
-        Ok(StatPage { stat, next: None })
+        question.limit().map(|_| StatPage { stat: Stat::new(Vec::new()), next: None })
     }
 
     /// Reports what is set of a group. Called as `stat` is.

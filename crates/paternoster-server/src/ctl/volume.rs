@@ -156,8 +156,9 @@ pub struct VolumeAnswer {
     pub durable: bool,
     /// Whether it is declared in the server's file, which then has to change it.
     pub of_file: bool,
-    /// The export that is all of it.
-    pub export: String,
+    /// The export that is all of it, unless the file says that there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<String>,
     /// How it is.
     pub state: VolumeStage,
     /// Why it is not ready, or what is wrong with its image.

@@ -13,7 +13,7 @@ use std::time::Instant;
 use self::readings::Readings;
 use self::text::{Seconds, Text};
 use crate::ctl::{Control, StatError};
-use crate::stat::{DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
+use crate::stat::{Detail, DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,10 +31,13 @@ impl Metrics {
 
     /// The text of now. Takes as long as `Control::stat`.
     pub(crate) fn text(&self) -> Result<String, StatError> {
-        let stat = self.server.stat_for_metrics()?;
+        let mut stat = self.server.stat(Detail::Groups)?;
         // Whoever panicked has left a reading or none.
         let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = readings.take(Instant::now(), &stat);
+        drop(readings);
+        // Of these no reading is kept.
+        self.server.add_volumes(&mut stat)?;
         Ok(write(&stat, &recent))
     }
 }

@@ -157,7 +157,7 @@ figures! {
     /// The root group: its weights, its caps and how long they held, and its `blkio` files.
     root: GroupStat, Untold;
     /// The groups that have an export here or below them, in the order of the configuration: each
-    /// behind its parent.
+    /// behind its parent. On a page, in the order of their paths.
     groups: Vec<GroupStat>, Figures;
     /// The volumes of a pool, if they were asked for.
     volumes: Vec<VolumeStat>, Figures unless empty;

@@ -5,12 +5,12 @@ use paternoster_disk::{SyncStats, VolumeStats};
 use super::figures::figures;
 
 figures! {
-    /// A volume of a pool.
-    pub struct VolumeStat, "volume" by name,
+    /// A volume of a pool. Its counts begin when it is opened, also by a change that closes it.
+    pub struct VolumeStat, "volume" by name, anew if reads falls,
         of (name: String, asked: VolumeStats, syncs: SyncStats, connected: u32);
     /// Its name.
     name: String, Text = name;
-    /// Commands of clients that read.
+    /// Commands of clients that read, since it was opened, as the next four.
     reads: u64, Counter, metric "volume_reads_total" = asked.reads;
     /// Commands of clients that write data.
     writes: u64, Counter, metric "volume_writes_total" = asked.writes;

@@ -8,7 +8,10 @@ use bytes::BytesMut;
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
 use paternoster_nbd::{Command, NbdError, TransmissionFlags};
 
-use crate::support::{Rig, receive};
+use paternoster_server::ctl::{Control as _, ReloadMode};
+use serde_json::json;
+
+use crate::support::{Rig, receive, refusal};
 
 /// Two files, five exports, three tenants. Through the page cache borders lie anywhere.
 const SEVERAL: &str = r#"
@@ -168,5 +171,77 @@ fn disk_that_is_only_read_need_not_be_writable() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("so");
     });
     assert_eq!(rig.client("e").read(0, 4096), [6; 4096][..]);
+    rig.end();
+}
+
+/// A volume that two VMs have a partition of, and nobody all of it.
+const PARTITIONS: &str = r#"
+[pools.p]
+path = "DIR"
+[volumes.disk]
+pool = "p"
+export = false
+[exports.root]
+volume = "disk"
+size = "1M"
+group = "/a"
+[exports.data]
+volume = "disk"
+offset = "1M"
+group = "/b"
+"#;
+
+fn partitions() -> Rig {
+    Rig::prepared(PARTITIONS, |dir| {
+        let image = fs::File::create(dir.join("disk.img")).expect("an image");
+        image.set_len(3 << 20).expect("room");
+    })
+}
+
+#[test]
+fn volume_that_is_no_export_has_its_exports_alone() {
+    let rig = partitions();
+    let (mut root, mut data) = (rig.client("root"), rig.client("data"));
+    assert_eq!((root.export().size, data.export().size), (1 << 20, 2 << 20));
+    root.write((1 << 20) - 512, &[1; 512]);
+    data.write(0, &[2; 512]);
+    let image = fs::read(rig.dir.path().join("disk.img")).expect("it is there");
+    assert_eq!((image[(1 << 20) - 1], image[1 << 20]), (1, 2));
+    let why = refusal(rig.connect(), "disk").1;
+    assert!(why.contains("no export"), "{why}");
+    let stat = rig.stat();
+    let groups = stat.disks[0].groups.iter();
+    let groups: Vec<_> = groups.map(|group| (group.path.as_str(), group.exports.clone())).collect();
+    assert_eq!(groups, [("/a", vec!["root".to_owned()]), ("/b", vec!["data".to_owned()])]);
+    let disk = rig.control().volume("disk").expect("it is there");
+    assert_eq!((disk.export, disk.uris, disk.read_only, disk.clients), (None, vec![], false, 2));
+    let body = json!({"volume": "disk", "read_only": true});
+    rig.control().put_export("backup", &body, false).expect("it reads");
+    assert_eq!(rig.client("backup").read((1 << 20) - 512, 1024), [[1; 512], [2; 512]].concat()[..]);
+    let template = json!({"pool": "p", "source": {"template": "disk"}, "copy": true});
+    let refused = rig.control().put_volume("vm", &template, false).expect_err("somebody writes");
+    assert!(refused.to_string().contains("not read-only"), "{refused}");
+    rig.end();
+}
+
+#[test]
+fn volume_that_is_no_export_comes_and_goes_with_its_exports() {
+    let rig = partitions();
+    let more = "[volumes.two]\npool = \"p\"\nexport = false\npath = \"two.img\"\n\
+                [exports.all]\nvolume = \"two\"\n";
+    fs::File::create(rig.dir.path().join("two.img")).expect("it").set_len(1 << 20).expect("room");
+    let apply = |file: &str| {
+        let answer = crate::turnover::reload(&rig, ReloadMode::Apply, file);
+        let answer = answer.expect("a good file");
+        assert_eq!((&answer.failed[..], &answer.needs_restart[..]), (&[][..], &[][..]));
+        answer.changed.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let lines = apply(&format!("{PARTITIONS}{more}"));
+    assert_eq!(lines, ["volumes none -> \"two\"", "exports none -> \"all\""]);
+    rig.client("all").write(0, &[3; 512]);
+    assert!(refusal(rig.connect(), "two").1.contains("no export"));
+    rig.until_empty();
+    assert_eq!(apply(PARTITIONS).len(), 2);
+    assert!(rig.control().volume("two").is_err());
     rig.end();
 }

@@ -83,7 +83,7 @@ fn page_is_of_a_pool_or_of_groups_below_one() {
     let refused = |question: &StatQuestion| rig.control().stat_page(question).expect_err("no");
     let pool = StatQuestion { pool: Some("fsat".to_owned()), ..StatQuestion::default() };
     let known = "\"fast\", \"d\"".to_owned();
-    assert_eq!(refused(&pool), CatalogueError::NoSuchPool { pool: "fsat".to_owned(), known });
+    assert_eq!(refused(&pool), CatalogueError::NoSuchDisk { disk: "fsat".to_owned(), known });
     let none = StatQuestion { limit: Some(0), ..StatQuestion::default() };
     assert!(refused(&none).to_string().contains("1 to 1000"));
     rig.end();
@@ -106,7 +106,8 @@ fn volumes_of_a_page_say_what_they_were_asked_for() {
     assert_eq!((vm2.syncs, vm2.sync_failed), (1, false));
     let whole = rig.control().stat(Detail::Groups).expect("every disk answers");
     assert!(whole.disks[0].volumes.is_empty(), "nobody has asked for them");
-    let metrics = rig.control().stat_for_metrics().expect("every disk answers");
+    let mut metrics = whole;
+    rig.control().add_volumes(&mut metrics).expect("every disk answers");
     let names: Vec<_> = metrics.disks[0].volumes.iter().map(|of| of.name.as_str()).collect();
     assert_eq!(names, ["vm1", "vm2", "vm3", "vm4", "vm5", "y"]);
     let mine = metrics.disks[0].volumes.iter().find(|of| of.name == "vm2");

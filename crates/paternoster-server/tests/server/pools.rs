@@ -90,7 +90,20 @@ fn said(from: &str, to: &str) -> Vec<String> {
 }
 
 /// What is written in place of what, and what is said of it first.
-const WRONG: [(&str, &str, &str); 21] = [
+const WRONG: [(&str, &str, &str); 24] = [
+    (
+        "read_only = true\n[exports",
+        "read_only = true\nexport = false\n[exports",
+        "c:16: volume \"vm3\" has read_only and export = false: its exports have read_only of \
+         their own",
+    ),
+    (
+        "weight = 300",
+        "export = false",
+        "c:6: volume \"vm1\" has export = false, and there is no export on it: an [exports.NAME] \
+         table with volume = \"vm1\" is needed",
+    ),
+    ("size = \"4K\"", "export = false", "c:20: export \"part\" has export, which no export takes"),
     (
         "pool = \"fast\"\nweight",
         "pool = \"fsat\"\nweight",
@@ -288,6 +301,24 @@ fn what_is_wrong_with_pools_of_servers_or_memory_is_told() {
         let found = read(&dir(&[]), &OTHERS.replacen(from, to, 1)).expect_err("it is wrong");
         assert!(found[0].starts_with(expected), "{to}\n{expected}\n{}", found.join("\n"));
     }
+}
+
+#[test]
+fn volume_that_is_no_export_is_offered_nowhere() {
+    let dir = dir(&IMAGES);
+    let listen = |offered: &str| {
+        let no_export = POOL.replacen("read_only = true\n[exports", "export = false\n[exports", 1);
+        format!("[[listen]]\nunix = \"s\"\nexports = [{offered}]\n{no_export}")
+    };
+    let found = read(&dir, &listen("\"vm1\", \"vm2\", \"vm3\"")).expect_err("it is no export");
+    let expected = "c:3: volume \"vm3\" has export = false, so no socket offers it; its exports \
+                    are allowed";
+    assert_eq!(found[0], expected);
+    let config = read(&dir, &listen("\"vm1\", \"vm2\", \"part\"")).expect("it is right");
+    let vm3 = config.exports.iter().find(|export| export.name == "vm3").expect("it is kept");
+    let [group, part] =
+        [vm3.group, config.exports[3].group].map(|group| config.groups[group].path.as_str());
+    assert_eq!((group, part), ("/part", "/part"), "it needs no group of its own");
 }
 
 #[test]

@@ -237,7 +237,7 @@ struct Account {
 /// let later = now + Nanos::from_micros(80);
 /// let _ = elevator.complete(later, first);
 /// elevator.dispatch(later);
-/// elevator.trace().close_all(later);
+/// elevator.trace().close(later, [root]);
 /// let times = elevator.trace().times(root);
 /// assert_eq!(times.of(Cause::Busy), Nanos::from_micros(80), "the second waited for the first");
 /// ```
@@ -277,7 +277,7 @@ impl TimeAccounts {
         }
     }
 
-    /// The account of a group up to the last [`close_all`](Self::close_all), or a moment after it.
+    /// The account of a group up to the last [`close`](Self::close) of it, or a moment after it.
     pub fn times(&self, group: GroupId) -> GroupTimes {
         if let Some(account) = self.groups.get(group) {
             return account.times;
@@ -289,31 +289,34 @@ impl TimeAccounts {
     }
 
     /// What the device served of each other group while this one waited for its turn, up to the
-    /// last [`close_all`](Self::close_all): by [`RequestTime`], in no order. Of the groups beyond
+    /// last [`close`](Self::close) of both: by [`RequestTime`], in no order. Of the groups beyond
     /// the first 64 that had a request this is an estimate, and for them there is none.
     pub fn behind(&self, group: GroupId) -> Vec<(GroupId, u64)> {
-        let Some(account) = self.groups.get(group) else { return Vec::new() };
-        let (others, shared) = self.behind.of(account.column);
-        let mut all: Vec<_> = others.filter(|&(_, served)| served > 0).collect();
+        let mut all = self.behind_first(group);
+        let shared = self.groups.get(group).map_or(0, |own| self.behind.of(own.column).1);
+        if shared == 0 {
+            return all;
+        }
         let sharing = || self.groups.iter().filter(|(_, other)| other.column.is_shared());
-        let served = sharing().map(|(_, other)| other.served).sum();
+        let served: u64 = sharing().map(|(_, other)| other.served).sum();
         // Those that it was served of may be gone.
-        if shared > 0 && served > 0 {
+        if served > 0 {
             let part = |own| part_of(shared, own, served);
             all.extend(sharing().map(|(group, other)| (group, part(other.served))));
         }
         all
     }
 
-    /// Brings all accounts up to `now`, on the elevator's own clock.
-    pub fn close_all(&mut self, now: Instant) {
-        let all: Vec<_> = self.groups.iter().map(|(group, _)| group).collect();
-        self.close_these(now, all);
+    /// The same of the first 64 groups alone: this takes as long, however many there are.
+    pub fn behind_first(&self, group: GroupId) -> Vec<(GroupId, u64)> {
+        let Some(account) = self.groups.get(group) else { return Vec::new() };
+        let (others, _) = self.behind.of(account.column);
+        others.filter(|&(_, served)| served > 0).collect()
     }
 
     /// Brings the accounts of these groups up to `now`, on the elevator's own clock. What others
     /// were served is up to when theirs were closed last.
-    pub fn close_these(&mut self, now: Instant, these: impl IntoIterator<Item = GroupId>) {
+    pub fn close(&mut self, now: Instant, these: impl IntoIterator<Item = GroupId>) {
         self.advance(now);
         let Self { groups, sums, behind, .. } = self;
         for group in these {
@@ -331,7 +334,7 @@ impl TimeAccounts {
         self.advance(now);
         // While a request waits, that is what its time is.
         let waits = self.account(group).waits;
-        let account = if waits { self.account(group) } else { self.close(group) };
+        let account = if waits { self.account(group) } else { self.close_one(group) };
         account.outside = outside;
     }
 
@@ -409,7 +412,7 @@ impl TimeAccounts {
     }
 
     /// Closes the group's account, for something of it to change.
-    fn close(&mut self, group: GroupId) -> &mut Account {
+    fn close_one(&mut self, group: GroupId) -> &mut Account {
         let (now, sums) = (self.now, self.sums);
         let account = self.account(group);
         account.close(now, sums);
@@ -446,7 +449,7 @@ impl TimeAccounts {
         let account = self.account(group);
         let after = change(account.in_device);
         let changes = (after == 0) != (account.in_device == 0) && !account.waits;
-        let account = if changes { self.close(group) } else { account };
+        let account = if changes { self.close_one(group) } else { account };
         account.in_device = after;
     }
 
@@ -455,7 +458,7 @@ impl TimeAccounts {
         // Of a group as a whole the events say it too; its account is that of its own requests.
         let ShareOf::OwnRequests(group) = node else { return };
         self.advance(now);
-        let before = std::mem::replace(&mut self.close(group).held_until, until);
+        let before = std::mem::replace(&mut self.close_one(group).held_until, until);
         if let Some(before) = before {
             self.held.remove(&(before, group));
         }
@@ -468,7 +471,7 @@ impl TimeAccounts {
     /// A cap holds a group no more. The group may be gone by now.
     fn free(&mut self, group: GroupId) {
         if self.groups.contains_key(group) {
-            self.close(group).held_until = None;
+            self.close_one(group).held_until = None;
             self.follow_turn(group);
         }
     }
@@ -485,7 +488,7 @@ impl TimeAccounts {
     fn set_waits(&mut self, now: Instant, group: GroupId, waits: bool) {
         self.advance(now);
         if self.account(group).waits != waits {
-            self.close(group).waits = waits;
+            self.close_one(group).waits = waits;
             self.follow_turn(group);
         }
     }

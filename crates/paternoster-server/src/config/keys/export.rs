@@ -50,6 +50,10 @@ keys! {
         uri: Option<NbdUri> = None, URI, restart, of "far-volume", default "–";
             "In a pool of `backend = \"nbd\"`, required: where the other server is; none of \
              this server's own sockets.";
+        export: bool = true, Flag, restart, of "volume";
+            "Whether the volume is an export of its name. With `false` it has the `[exports.NAME]` \
+             alone that name it as `volume`, such as its partitions, each with a group, a weight \
+             and a priority of its own; at least one.";
         disk: Option<String> = None, NAME, restart, of "export", default "–",
             range "the name of a disk";
             "The disk that it is on; required, or `volume`.";
@@ -84,6 +88,7 @@ impl Object<ExportKeys> {
     /// Returns whether clients may write, as far as that is known.
     pub(in crate::config) fn may_write(&self) -> bool {
         match &self.states.read_only {
+            _ if !self.keys.export => false,
             State::Missing => !self.has_gaps,
             State::Wrong(_) => false,
             State::Written(_) => !self.keys.read_only,

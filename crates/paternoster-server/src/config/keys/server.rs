@@ -47,8 +47,8 @@ keys! {
              authentication: whoever reaches it reads the tenants' names and counts. The control \
              socket serves it too.";
         metrics_volumes: bool = false, Flag, restart;
-            "Whether `GET /metrics` has the volumes of pools too, each with seven samples. Without \
-             it `GET /v1/stat?volumes=true` has them.";
+            "Whether `GET /metrics` has the volumes of pools too, each with seven samples. \
+             `GET /v1/stat?volumes=true` always has them.";
         state_dir: Option<PathBuf> = None, PATH, restart,
             range "a directory that no other server has";
             "Where volumes, exports and groups that are made by request are recorded, so that they \

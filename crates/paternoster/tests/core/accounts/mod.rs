@@ -122,8 +122,9 @@ impl Rig {
     /// What a cause of a group has now, in µs.
     fn micros(&mut self, group: usize, cause: Cause) -> u64 {
         let now = self.now;
-        self.elevator.trace().close_all(now);
-        let times = self.elevator.trace().times(self.groups[group].0);
+        let group = self.groups[group].0;
+        self.elevator.trace().close(now, [group]);
+        let times = self.elevator.trace().times(group);
         times.of(cause).as_nanos() / 1000
     }
 
@@ -277,9 +278,9 @@ fn time_that_a_cap_holds_a_busy_group_is_the_cap_s_beside_a_neighbour() {
     rig.limit(0, GroupLimits::NONE);
     rig.serve(70, 2000, |_| {});
     assert_eq!(rig.micros(0, Cause::Cap), cap);
-    let now = rig.now;
-    rig.elevator.trace().close_all(now);
-    let times = rig.elevator.trace().times(rig.groups[0].0);
+    let (now, group) = (rig.now, rig.groups[0].0);
+    rig.elevator.trace().close(now, [group]);
+    let times = rig.elevator.trace().times(group);
     let waits = times.of(Cause::Turn) + times.of(Cause::Busy);
     assert_eq!(waits.as_nanos() / 1000, 102_000 - cap);
 }
@@ -429,8 +430,8 @@ proptest! {
 
 fn check_sums(rig: &mut Rig, kind: SchedulerKind) {
     let now = rig.now;
-    rig.elevator.trace().close_all(now);
     for &(group, _) in &rig.groups.clone() {
+        rig.elevator.trace().close(now, [group]);
         let times = rig.elevator.trace().times(group);
         let sum = |causes: &[Cause]| -> u64 {
             causes.iter().map(|&cause| times.of(cause).as_nanos()).sum()

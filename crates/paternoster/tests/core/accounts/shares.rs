@@ -221,7 +221,7 @@ impl Bench {
         let now = self.driver.elevator().clock().elevator_time(self.now);
         let groups: Vec<_> = self.tenants.iter().map(|(_, group, _)| *group).collect();
         let accounts = self.driver.trace();
-        accounts.close_all(now);
+        accounts.close(now, groups.iter().copied());
         let times = accounts.times(groups[waiter]);
         let [turn, busy] =
             [Cause::Turn, Cause::Busy].map(|cause| times.of(cause).as_nanos() as f64);
