@@ -14,7 +14,7 @@ use super::turnover::{Named, Taken, Turnover, come, gone, named};
 use super::{Catalogue, Disk, State};
 use crate::acquire::{Acquired, acquire_for_disk};
 use crate::admission::RESERVED_FOR_DISK;
-use crate::config::{Config, DiskConfig, GroupKeys};
+use crate::config::{Config, DiskConfig, GroupKeys, VOLUME};
 use crate::ctl::{CatalogueError, ReloadNote};
 use crate::owners::OfConfig;
 
@@ -107,8 +107,10 @@ impl State {
             .map(|(index, _)| {
                 let mut config = file.clone();
                 config.exports.retain(|export| {
-                    let stays = self.declared_as(export.what(), &export.name).is_some();
-                    export.disk == index && !stays
+                    let stays = |what, name| self.declared_as(what, name).is_some();
+                    let volume_stays = export.keys.volume.as_deref();
+                    let volume_stays = volume_stays.is_some_and(|name| stays(VOLUME, name));
+                    export.disk == index && !volume_stays && !stays(export.what(), &export.name)
                 });
                 drop_other_volumes(&mut config, index);
                 NewDisk { config, index, number: 0 }

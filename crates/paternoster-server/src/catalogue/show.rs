@@ -162,7 +162,8 @@ impl Catalogue {
                 of.why = Some("a sync has failed: reopen it".to_owned());
             }
             let damage = state.damage.map(|damage| damage.to_string());
-            of.why = damage.or(of.why.take()).or(state.warnings.into_iter().next());
+            let warnings = (!state.warnings.is_empty()).then(|| state.warnings.join("; "));
+            of.why = damage.or(of.why.take()).or(warnings);
             of.far = state.far.map(FarStat::of);
         }
         Ok(())

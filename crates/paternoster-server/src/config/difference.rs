@@ -76,8 +76,10 @@ fn compared<'k>(
     // An image that has grown is the size of its volume at once. A server says of its export what
     // it was when it was opened.
     let has_grown = what == VOLUME && new.uri.is_none() && new.size >= old.size;
+    // What an export alone has follows from that.
+    let turns = old.export != new.export;
     let keys = values(old).zip(values(new));
-    keys.filter(move |((key, _), _)| !(has_grown && *key == "size"))
+    keys.filter(move |((key, _), _)| !(has_grown && *key == "size" || turns && *key != "export"))
 }
 
 /// Returns whether a volume or an export is otherwise, until a restart, than a file says.

@@ -71,13 +71,16 @@ pub(super) fn check(
     let groups = groups.into_iter().flatten().enumerate();
     let groups: BTreeMap<_, _> = groups.map(|(index, group)| (&*group.path, index)).collect();
     let volumes = Volumes::of(draft, disks);
+    let used: BTreeSet<_> =
+        draft.exports.iter().filter_map(|export| export.keys.volume.as_ref()).collect();
     let mut exports = Vec::new();
     let mut extents = Vec::new();
     let mut ranges = Ranges::default();
     for (index, written) in draft.exports.iter().enumerate() {
         refuse_keys(written, draft, mistakes);
         if written.kind == VOLUME && !written.keys.export {
-            check_not_exported(written, draft, mistakes);
+            let is_used = used.contains(&written.name.value) || draft.has_gaps;
+            check_not_exported(written, is_used, mistakes);
         }
         let extent = find_extent(written, &volumes, disks, mistakes);
         if let Some(extent) = extent.as_ref().filter(|of| of.draft.keys.export) {
@@ -113,14 +116,13 @@ fn refuse_keys(written: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mista
 }
 
 /// Refuses what is an export's of a volume that is none, and one on which there is none.
-fn check_not_exported(volume: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mistakes) {
+fn check_not_exported(volume: &Object<ExportKeys>, is_used: bool, mistakes: &mut Mistakes) {
     let name = || volume.name.value.clone();
     for key in ["group", "weight", "ioprio", "read_only", "description"] {
         let problem = Problem::NotExported { volume: name(), key };
         mistakes.note(volume.state(key).refuse(problem));
     }
-    let is_on = |of: &Object<ExportKeys>| of.keys.volume.as_ref() == Some(&volume.name.value);
-    if !whole.exports.iter().any(is_on) && !whole.has_gaps {
+    if !is_used {
         mistakes.add(&volume.name.place, Problem::NothingOn { volume: name() });
     }
 }

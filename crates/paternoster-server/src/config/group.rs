@@ -40,6 +40,9 @@ const LEVELS_MAX: usize = 8;
 /// What the own group of the default export is called, whose name is empty.
 const DEFAULT: &str = "default";
 
+/// The group of volumes that are no exports: no client is in it, so it takes nothing of any other.
+pub(crate) const OF_VOLUMES: &str = "/.volumes";
+
 /// A tenant, or a group above tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
@@ -90,11 +93,8 @@ impl Members {
     pub(super) fn of(draft: &Draft, mistakes: &mut Mistakes) -> Self {
         let path = |export| mistakes.note(check_reference(export)).flatten();
         let mut paths: Vec<_> = draft.exports.iter().map(path).collect();
-        // A volume that is no export is in the group of the first one that it has.
-        for (index, volume) in draft.exports.iter().enumerate().filter(|(_, of)| !of.keys.export) {
-            let is_on =
-                |of: &Object<ExportKeys>| of.keys.volume.as_ref() == Some(&volume.name.value);
-            paths[index] = draft.exports.iter().position(is_on).and_then(|at| paths[at].clone());
+        for (_, path) in draft.exports.iter().zip(&mut paths).filter(|(of, _)| !of.keys.export) {
+            *path = Some(OF_VOLUMES.to_owned());
         }
         check_default(&draft.exports, mistakes);
         let is_known = |(export, path): (&Object<ExportKeys>, &Option<String>)| {
@@ -155,7 +155,7 @@ pub(super) fn check(
         if let Some(path) = members.path(index) {
             mistakes.note(check_weight_place(export, path, written.get(path).copied()));
             paths.add(path);
-            if export.states.group.is_missing() {
+            if export.has_own_group() {
                 own.entry(path).or_insert(export);
             }
         } else {
@@ -371,7 +371,7 @@ fn check_reference(export: &Object<ExportKeys>) -> Result<Option<String>, Mistak
 /// Notes two exports that would have the default export's own group.
 fn check_default(exports: &[Object<ExportKeys>], mistakes: &mut Mistakes) {
     let own = |name: &str| {
-        exports.iter().find(|export| export.name.value == name && export.states.group.is_missing())
+        exports.iter().find(|export| export.name.value == name && export.has_own_group())
     };
     if let (Some(unnamed), Some(_)) = (own(""), own(DEFAULT)) {
         let problem = Problem::DefaultGroupTwice { name: DEFAULT, path: format!("/{DEFAULT}") };

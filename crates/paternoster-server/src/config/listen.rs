@@ -241,7 +241,8 @@ fn check_offered(
             // It may be what is misspelt, and where there is none that is told.
             None if draft.has_gaps || draft.exports.is_empty() => {}
             None => {
-                let known = draft.exports.iter().map(|export| format!("{:?}", export.name.value));
+                let known = draft.exports.iter().filter(|export| export.keys.export);
+                let known = known.map(|export| format!("{:?}", export.name.value));
                 let known = known.collect::<Vec<_>>().join(", ");
                 return name.refuse(Problem::UnknownExport { export: name.value.clone(), known });
             }

@@ -38,8 +38,7 @@ pub(crate) struct Wanted {
 }
 
 /// The keys that a request has of those of a file: the source of a volume says what path and uri
-/// do, and an export is a volume's; that
-/// a volume is no export of its own is the file's.
+/// do, an export is a volume's, and whether a volume is no export is for the file.
 fn of_file(kind: &str) -> impl Iterator<Item = &'static Key<ExportKeys>> {
     let is_of =
         move |key: &&Key<ExportKeys>| key.is_of(kind) && !["disk", "export"].contains(&key.name);

@@ -184,7 +184,7 @@ export = false
 [exports.root]
 volume = "disk"
 size = "1M"
-group = "/a"
+weight = 300
 [exports.data]
 volume = "disk"
 offset = "1M"
@@ -212,7 +212,13 @@ fn volume_that_is_no_export_has_its_exports_alone() {
     let stat = rig.stat();
     let groups = stat.disks[0].groups.iter();
     let groups: Vec<_> = groups.map(|group| (group.path.as_str(), group.exports.clone())).collect();
-    assert_eq!(groups, [("/a", vec!["root".to_owned()]), ("/b", vec!["data".to_owned()])]);
+    let exports = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let expected =
+        [("/.volumes", exports(&[])), ("/root", exports(&["root"])), ("/b", exports(&["data"]))];
+    assert_eq!(groups, expected);
+    let weight =
+        stat.disks[0].groups.iter().find(|group| group.path == "/root").map(|of| of.weight);
+    assert_eq!(weight, Some(300));
     let disk = rig.control().volume("disk").expect("it is there");
     assert_eq!((disk.export, disk.uris, disk.read_only, disk.clients), (None, vec![], false, 2));
     let body = json!({"volume": "disk", "read_only": true});
@@ -243,5 +249,22 @@ fn volume_that_is_no_export_comes_and_goes_with_its_exports() {
     rig.until_empty();
     assert_eq!(apply(PARTITIONS).len(), 2);
     assert!(rig.control().volume("two").is_err());
+    // Whichever export is written first, and whoever comes before it.
+    let more = "[exports.new]\nvolume = \"disk\"\nread_only = true\n[exports.root]";
+    let first = PARTITIONS.replacen("[exports.root]", more, 1);
+    assert_eq!(apply(&first), ["exports none -> \"new\""]);
+    let (before, root) =
+        PARTITIONS.split_at(PARTITIONS.find("[exports.root]").expect("it is there"));
+    let (_, data) = root.split_at(root.find("[exports.data]").expect("it is there"));
+    let lines = apply(&format!("{before}{data}"));
+    assert_eq!(lines, ["exports \"new\" -> none", "exports \"root\" -> none"], "by their names");
+    // An export of its own it gets with a restart, and nothing is told but that.
+    let whole = PARTITIONS.replacen("export = false\n", "", 1);
+    let whole = whole.replacen("[exports.root]", "[exports.root]\nread_only = true", 1);
+    let whole = whole.replacen("group = \"/b\"", "group = \"/b\"\nread_only = true", 1);
+    let answer = crate::turnover::reload(&rig, ReloadMode::DryRun, &whole).expect("a good file");
+    let waits = answer.needs_restart.iter().map(ToString::to_string);
+    let of_disk: Vec<_> = waits.filter(|line| line.starts_with("volume")).collect();
+    assert_eq!(of_disk, ["volume \"disk\": export false -> true"]);
     rig.end();
 }

@@ -318,7 +318,7 @@ fn volume_that_is_no_export_is_offered_nowhere() {
     let vm3 = config.exports.iter().find(|export| export.name == "vm3").expect("it is kept");
     let [group, part] =
         [vm3.group, config.exports[3].group].map(|group| config.groups[group].path.as_str());
-    assert_eq!((group, part), ("/part", "/part"), "it needs no group of its own");
+    assert_eq!((group, part), ("/.volumes", "/part"), "it needs no group of its own");
 }
 
 #[test]

@@ -53,7 +53,7 @@ keys! {
         export: bool = true, Flag, restart, of "volume";
             "Whether the volume is an export of its name. With `false` it has the `[exports.NAME]` \
              alone that name it as `volume`, such as its partitions, each with a group, a weight \
-             and a priority of its own; at least one.";
+             and a priority of its own; at least one. It is itself in the group `/.volumes`.";
         disk: Option<String> = None, NAME, restart, of "export", default "–",
             range "the name of a disk";
             "The disk that it is on; required, or `volume`.";
@@ -85,6 +85,11 @@ keys! {
 }
 
 impl Object<ExportKeys> {
+    /// Returns whether a group of its own name is its.
+    pub(in crate::config) fn has_own_group(&self) -> bool {
+        self.keys.export && self.states.group.is_missing()
+    }
+
     /// Returns whether clients may write, as far as that is known.
     pub(in crate::config) fn may_write(&self) -> bool {
         match &self.states.read_only {
