@@ -27,10 +27,7 @@ pub(crate) fn disk(
         ) => None,
     };
     let path = path.map(tracing::field::debug);
-    let uri = match &disk.backend {
-        BackendConfig::Nbd { options, .. } => Some(tracing::field::display(&options.uri)),
-        _ => None,
-    };
+    let uri = disk.backend.uri().map(tracing::field::display);
     let backend = backends.first().map(|backend| &**backend);
     let cache = backend.and_then(Backend::cache);
     let granules = backend.and_then(|backend| backend.capabilities().granules);

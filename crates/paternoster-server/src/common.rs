@@ -16,7 +16,7 @@ use paternoster_disk::{
 };
 use paternoster_model::{Model as _, describe_device};
 
-use crate::config::BackendConfig;
+use crate::config::{BackendConfig, FAR_SILENT};
 use crate::sockets::Patience;
 
 /// What the volumes of a pool have in common behind them, or a disk has behind it.
@@ -37,9 +37,9 @@ pub(crate) struct Silent {
     since: Instant,
 }
 
-/// How long an attempt lasts that a silent server lets fail, at least, and how long it is not asked
-/// for another volume then: a thousand of them would each take as long.
-const SILENT: Duration = Duration::from_secs(2);
+/// How long a silent server is not asked for another volume: a thousand of them would each take as
+/// long to fail.
+const UNASKED: Duration = Duration::from_secs(2);
 
 impl Common {
     /// Makes what a disk or pool of that kind needs.
@@ -123,12 +123,12 @@ fn open_far(
 ) -> Result<NbdBackend> {
     let (uri, begun) = (&options.uri, Instant::now());
     let silent = || silent.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |of: &Silent| of.place == uri.place && of.since.elapsed() < SILENT;
+    let is_it = |of: &Silent| of.place == uri.place && of.since.elapsed() < UNASKED;
     if silent().as_ref().is_some_and(is_it) {
         bail!("{uri} cannot be used: its server has not answered a moment ago");
     }
     let opened = NbdBackend::open(options.clone(), dialer);
-    if opened.is_err() && begun.elapsed() >= SILENT {
+    if opened.is_err() && begun.elapsed() >= FAR_SILENT {
         *silent() = Some(Silent { place: uri.place.clone(), since: Instant::now() });
     }
     let backend = opened.with_context(|| format!("{uri} cannot be used"))?;

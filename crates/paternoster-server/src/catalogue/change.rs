@@ -145,7 +145,8 @@ impl Catalogue {
             let (path, before) = (volume.image().map(Path::to_owned), volume.size);
             let (of, own_group) = (volume.asked.of.clone(), volume.asked.has_own_group);
             if volume.stage.served().is_none() {
-                return Err(not_served(path.unwrap_or_default()));
+                let none = || CatalogueError::NotServed(name.clone());
+                return Err(path.map_or_else(none, not_served));
             }
             state.check_room(pool, name, size)?;
             state.check_quotas(&wanted.group(), name, size)?;
@@ -242,7 +243,7 @@ impl Catalogue {
         let mut memory = locked.filter(|_| in_memory);
         let mut serve = |of: &Wanted, size| match memory.take() {
             Some(memory) => self.serve_on(pool, of, size, memory),
-            None if in_memory => Err(not_served(PathBuf::new())),
+            None if in_memory => Err(CatalogueError::NotServed(name.clone())),
             None => self.serve(pool, of, size, patience),
         };
         if cut.is_ok() && new_size < size {
@@ -343,9 +344,9 @@ impl Catalogue {
 
 /// Refuses to close a volume whose server would not let it be opened again.
 fn check_server(wanted: &Wanted, backend: &BackendConfig, size: u64) -> Result<(), CatalogueError> {
-    let BackendConfig::Nbd { options, .. } = backend else { return Ok(()) };
+    let Some(uri) = backend.uri() else { return Ok(()) };
     let not_opened = |why| CatalogueError::NotOpened { name: wanted.name.clone(), why };
-    let has = far_size(&options.uri, !wanted.keys.read_only).map_err(not_opened)?;
+    let has = far_size(uri, !wanted.keys.read_only).map_err(not_opened)?;
     if has < size {
         return Err(not_opened(format!("it has {has} bytes, and the volume {size}")));
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::GroupLimits;
-use paternoster_disk::{Backend, NbdOptions, NoVolume, VolumeId};
+use paternoster_disk::{Backend, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::durable::logged;
@@ -259,13 +259,11 @@ impl State {
         name: &str,
         backend: &BackendConfig,
     ) -> Result<(), CatalogueError> {
-        let BackendConfig::Nbd { options: NbdOptions { uri, .. }, .. } = backend else {
-            return Ok(());
-        };
+        let Some(uri) = backend.uri() else { return Ok(()) };
         let disks = self.disks.iter().map(|disk| (&disk.name, &disk.config.backend));
         let volumes = self.volumes.iter().filter(|(other, _)| *other != name);
         let volumes = volumes.map(|(name, volume)| (name, &volume.backend));
-        match disks.chain(volumes).find(|(_, other)| other.is_far(uri)) {
+        match disks.chain(volumes).find(|(_, other)| other.uri() == Some(uri)) {
             Some((other, _)) => Err(CatalogueError::Value(format!("{uri} is {other:?} already"))),
             None => Ok(()),
         }
@@ -279,19 +277,15 @@ impl State {
         backend: &BackendConfig,
     ) -> Result<(), CatalogueError> {
         self.check_far_is_free(name, backend)?;
-        let uri_of = |backend: &'_ BackendConfig| match backend {
-            BackendConfig::Nbd { options, .. } => Some(options.uri.clone()),
-            _ => None,
-        };
-        let Some(uri) = uri_of(backend) else { return Ok(()) };
+        let Some(uri) = backend.uri() else { return Ok(()) };
         if pool.config.keys.device.is_some() {
             return Ok(());
         }
         let of_pool = self.volumes.iter().filter(|(other, volume)| {
             *other != name && volume.asked.of.keys.pool.as_ref() == Some(&pool.name)
         });
-        let mut uris = of_pool.filter_map(|(_, volume)| uri_of(&volume.backend));
-        match uris.find(|other| far_server(other) != far_server(&uri)) {
+        let mut uris = of_pool.filter_map(|(_, volume)| volume.backend.uri());
+        match uris.find(|other| far_server(other) != far_server(uri)) {
             Some(other) => Err(CatalogueError::Value(format!(
                 "{uri} is on another server than {other}, and pool {:?} is one device: device = \
                  NAME in the file says that they are, and what it is called",

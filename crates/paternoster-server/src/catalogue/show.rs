@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::image::free;
 use super::{Catalogue, Volume};
-use crate::config::{BackendConfig, is_in};
+use crate::config::is_in;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
     VolumesQuestion,
@@ -115,10 +115,7 @@ impl Catalogue {
             size: volume.size,
             source: body.remove("source").filter(|_| !volume.asked.is_of_file),
             path: volume.image().map(Path::to_owned),
-            uri: match &volume.backend {
-                BackendConfig::Nbd { options, .. } => Some(options.uri.to_string()),
-                _ => None,
-            },
+            uri: volume.backend.uri().map(ToString::to_string),
             group: of.group(),
             weight: own.map(|keys| keys.weights().weight.value()),
             limits: body.remove("limits").filter(|limits| *limits != Value::Null),

@@ -35,7 +35,7 @@ impl Catalogue {
                 return Err(CatalogueError::NoSuchDisk { disk, known });
             }
         }
-        let mut paths = self.paths_on(&disks, question);
+        let mut paths = self.paths_on(&disks, question).into_iter();
         let page: Vec<_> = paths.by_ref().take(limit).collect();
         let next = page.last().cloned().filter(|_| paths.next().is_some());
         let mut stats = Vec::new();
@@ -46,19 +46,14 @@ impl Catalogue {
     }
 
     /// The paths of the groups on disks that are asked for, in order.
-    fn paths_on(
-        &self,
-        disks: &[Arc<Disk>],
-        question: &StatQuestion,
-    ) -> std::collections::btree_set::IntoIter<String> {
+    fn paths_on(&self, disks: &[Arc<Disk>], question: &StatQuestion) -> BTreeSet<String> {
         let is_asked_for = |path: &&str| {
             let is_behind = question.after.as_deref().is_none_or(|after| *path > after);
             is_behind && question.group.as_ref().is_none_or(|group| is_in(path, group))
         };
         self.groups(|groups| {
             let all = disks.iter().flat_map(|disk| groups.on(disk.number));
-            let asked: BTreeSet<String> = all.filter(is_asked_for).map(str::to_owned).collect();
-            asked.into_iter()
+            all.filter(is_asked_for).map(str::to_owned).collect()
         })
     }
 

@@ -166,9 +166,12 @@ impl BackendConfig {
         }
     }
 
-    /// Returns whether it is that export of another server.
-    pub(crate) fn is_far(&self, uri: &NbdUri) -> bool {
-        matches!(self, Self::Nbd { options, .. } if options.uri == *uri)
+    /// Returns the export of another server that it is, if it is one.
+    pub(crate) fn uri(&self) -> Option<&NbdUri> {
+        match self {
+            Self::Nbd { options, .. } => Some(&options.uri),
+            _ => None,
+        }
     }
 
     /// Returns its bytes, where it is no file.

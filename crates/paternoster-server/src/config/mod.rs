@@ -71,7 +71,9 @@ pub(crate) use keys::{
     limits_in_numbers,
 };
 pub use listen::{Listen, ListenAddress};
-pub(crate) use nbd::{ask as ask_far, far_size, options as far_options, server as far_server};
+pub(crate) use nbd::{
+    SILENT as FAR_SILENT, ask as ask_far, far_size, options as far_options, server as far_server,
+};
 pub use options::Options;
 pub use polling::{PollMode, Polling};
 pub use reference::{TableInfo, help, reference, schema};

@@ -22,7 +22,7 @@ const OF_DISK: u32 = 4;
 const OF_VOLUME: u32 = 1;
 
 /// How long it takes at least to find out that a server is silent.
-const SILENT: Duration = Duration::from_secs(1);
+pub(crate) const SILENT: Duration = Duration::from_secs(1);
 
 /// A disk of this kind, as far as it is right; `is_written` says whether clients may write to it.
 pub(super) fn check_disk(

@@ -169,7 +169,7 @@ fn check_modelled(
     mistakes: &mut Mistakes,
 ) -> Pool {
     // Volumes can be made while it is served.
-    let is_written = written.volumes().all(|volume| written_to.has(volume))
+    let is_written = written.volumes().next().is_none()
         || written.volumes().any(|volume| written_to.has(volume));
     let of = OfKind { draft: written.pool, kind: BackendKind::Modelled.name() };
     let device = Modelled::of(of, is_written, mistakes);

@@ -16,6 +16,6 @@ figures! {
     /// Requests that were sent again on another connection.
     sent_again: u64, Total = stats.sent_again;
     /// Whether a connection was lost after writes that were not flushed: flushes get errors until
-    /// the restart.
+    /// it is opened again, by a restart or as a volume.
     in_doubt: bool, Flag = stats.in_doubt;
 }
