@@ -263,10 +263,10 @@ fn delete(ctl: &Path, name: &str) -> Result<()> {
 fn ask(ctl: &Path, method: &str, resource: &str, body: &str, status: &str) -> Result<()> {
     let mut stream = UnixStream::connect(ctl)?;
     let len = body.len();
-    write!(
-        stream,
-        "{method} {resource} HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{body}"
-    )?;
+    let request =
+        format!("{method} {resource} HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{body}");
+    // At once, as clients of HTTP do.
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     ensure!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {resource}: {answer}");

@@ -52,16 +52,14 @@ pub struct Rotational {
 
 /// Returns whether the block device, or the one that the file is on, is rotational, as it says.
 pub fn is_rotational(path: &Path, file: &Metadata) -> Rotational {
-    let sysfs = Sysfs::default();
-    seen(&sysfs, sysfs.directory(path, file)).rotational
+    seen(&Sysfs::default(), path, file).rotational
 }
 
 /// Returns the names of the whole devices that a file or block device is on, such as `sda`; none
 /// where that is not known.
 pub fn devices_of(path: &Path) -> BTreeSet<String> {
-    let sysfs = Sysfs::default();
     let Ok(file) = fs::metadata(path) else { return BTreeSet::new() };
-    seen(&sysfs, sysfs.directory(path, &file)).devices
+    seen(&Sysfs::default(), path, &file).devices
 }
 
 /// What sysfs says of a device.
@@ -76,23 +74,30 @@ struct Seen {
 /// asks several times.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
-/// What was said of devices, by their directories.
-static REMEMBER: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
+/// What was said of block devices, and of what file systems are on, by their numbers.
+static REMEMBER: Mutex<BTreeMap<Dev, Seen>> = Mutex::new(BTreeMap::new());
 
-/// What sysfs says of the device of that directory, or has said a moment ago.
-fn seen(sysfs: &Sysfs, directory: PathBuf) -> Seen {
+/// What sysfs says of a block device, or of the one that a file is on, or has said a moment ago.
+fn seen(sysfs: &Sysfs, path: &Path, file: &Metadata) -> Seen {
     let at = Instant::now();
     let mut remembered = REMEMBER.lock().unwrap_or_else(PoisonError::into_inner);
     remembered.retain(|_, seen| at.duration_since(seen.at) < REMEMBERED);
-    if let Some(seen) = remembered.get(&directory) {
+    let number = number(file);
+    if let Some(seen) = remembered.get(&number) {
         return seen.clone();
     }
     // Nobody else asks meanwhile: the answer is theirs too.
+    let directory = sysfs.directory(path, file);
     let rotational = sysfs.says_of(&directory);
     let devices = sysfs.whole_devices(&directory, MOST_LAYERS);
     let seen = Seen { at, rotational, devices };
-    remembered.insert(directory, seen.clone());
+    remembered.insert(number, seen.clone());
     seen
+}
+
+/// The number of a block device, or of the file system that a file is on.
+fn number(file: &Metadata) -> Dev {
+    if file.file_type().is_block_device() { file.rdev() } else { file.dev() }
 }
 
 /// As of `/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda`.
@@ -137,11 +142,8 @@ impl Default for Sysfs {
 impl Sysfs {
     /// The directory of the block device, or of the one that the file is on; it may not be there.
     fn directory(&self, path: &Path, file: &Metadata) -> PathBuf {
-        if file.file_type().is_block_device() {
-            return self.numbered(file.rdev());
-        }
-        let own = self.numbered(file.dev());
-        if own.exists() {
+        let own = self.numbered(number(file));
+        if file.file_type().is_block_device() || own.exists() {
             return own;
         }
         let source = self.mount_source(path).and_then(|source| fs::metadata(source).ok());

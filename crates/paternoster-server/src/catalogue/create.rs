@@ -302,14 +302,20 @@ impl State {
         volume: &str,
         size: u64,
     ) -> Result<(), CatalogueError> {
+        let (most, capacity) = (pool.config.keys.volumes as usize, pool.config.keys.capacity);
+        if capacity.is_none() && self.volumes.len() < most {
+            return Ok(());
+        }
         let is_other = |of: &Wanted| of.name != volume && of.keys.pool.as_ref() == Some(&pool.name);
         let (count, used) = self.used_by(is_other);
         let name = || pool.name.clone();
-        let most = pool.config.keys.volumes;
-        if count >= usize::try_from(most).unwrap_or(usize::MAX) {
-            return Err(CatalogueError::TooMany { pool: name(), volumes: most });
+        if count >= most {
+            return Err(CatalogueError::TooMany {
+                pool: name(),
+                volumes: pool.config.keys.volumes,
+            });
         }
-        let Some(capacity) = pool.config.keys.capacity else { return Ok(()) };
+        let Some(capacity) = capacity else { return Ok(()) };
         let left = capacity.saturating_sub(used);
         if size > left {
             return Err(CatalogueError::OverCapacity { pool: name(), left, capacity, asked: size });

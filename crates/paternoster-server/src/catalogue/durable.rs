@@ -126,9 +126,9 @@ impl Catalogue {
         let path = of.group();
         let keys = {
             let state = self.state();
-            let has_others = state.members(&path).any(|other| other.name != of.name);
             let is_set = of.group_keys() != GroupKeys::default();
-            let is_kept = has_others && is_set && !state.groups.is_of_file(&path);
+            let others = || state.members(&path).any(|other| other.name != of.name);
+            let is_kept = is_set && !state.groups.is_of_file(&path) && others();
             let known = state.groups.keys(&path).cloned();
             // Of those that are all missing it is not there.
             let keys = known.unwrap_or_else(|| state.groups.full(of.group_keys()));

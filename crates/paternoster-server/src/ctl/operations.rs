@@ -155,12 +155,11 @@ impl Known {
     /// Forgets operations that ended long ago, and the oldest of those that ended if there are too
     /// many.
     fn forget_old(&mut self, now: Instant) {
-        let is_old =
-            |ended: &Option<Instant>| ended.is_some_and(|at| now.duration_since(at) > KEPT);
-        self.all.retain(|_, (_, ended)| !is_old(ended));
-        while self.all.len() >= MOST {
-            let oldest = self.all.iter().find(|(_, (_, ended))| ended.is_some());
-            let Some((&oldest, _)) = oldest else { return };
+        let ended = |(id, (_, ended)): (&u64, &(_, Option<Instant>))| Some((*id, (*ended)?));
+        while let Some((oldest, ended)) = self.all.iter().find_map(ended) {
+            if now.duration_since(ended) <= KEPT && self.all.len() < MOST {
+                return;
+            }
             self.all.remove(&oldest);
         }
     }
