@@ -10,13 +10,14 @@ use std::process::{Command, Stdio};
 /// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
 /// openssl makes the certificates of the pages; strace kills a server at each step; chromium opens
 /// the pages of reports.
-const PACKAGES: [&str; 17] = [
+const PACKAGES: [&str; 18] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
     "fio",
     "nbd-client",
     "e2fsprogs",
+    "xfsprogs",
     "fuse3",
     "curl",
     "python3",

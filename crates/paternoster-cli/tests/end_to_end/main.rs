@@ -5,6 +5,8 @@
 
 mod auto;
 mod demo;
+#[path = "../../../paternoster-disk/tests/disk/support/devices.rs"]
+mod devices;
 mod far;
 mod full_disk;
 mod fuse;

@@ -3,8 +3,11 @@
 use std::fs;
 use std::thread;
 
+use rustix::fs::statvfs;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use crate::devices::{LoopDevice, Mounted};
 use crate::settings::ctl;
 use crate::support::{Served, eventually, fio_verify, run, temp_dir};
 
@@ -19,7 +22,11 @@ path = "images"
 fn serve() -> Served {
     let dir = temp_dir();
     fs::create_dir(dir.path().join("images")).expect("a directory");
-    fs::write(dir.path().join("c.toml"), POOL).expect("a file");
+    serve_pool(dir, POOL)
+}
+
+fn serve_pool(dir: TempDir, toml: &str) -> Served {
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
     let served = Served::start(dir, &["c.toml"], 0);
     eventually("it answers", || ctl(&served, &["pool", "list"]).is_ok());
     served
@@ -156,6 +163,53 @@ fn http_answers_with_resources_problems_and_operations() {
         .expect("a file");
     let refused = ctl(&served, &["reload"]).expect_err("the name is taken");
     assert!(refused.contains("volume \"vm2\": a volume of that name was made by request"));
+    served.end();
+}
+
+/// On ext4 a template is refused unless it is copied.
+#[test]
+fn template_on_xfs_shares_its_blocks_with_what_is_made_of_it() {
+    let what = "a template on XFS";
+    let Some(device) = LoopDevice::new(what, 400 << 20, 512) else { return };
+    let images = device.folder.path().join("images");
+    let Some(_mounted) = Mounted::new(what, "xfs", &device.path, &images) else { return };
+    let path = images.display().to_string();
+    let served = serve_pool(temp_dir(), &POOL.replace("\"images\"", &format!("{path:?}")));
+    let create = |name: &str, more: &[&str]| {
+        let create = [&["volume", "create", name, "--pool", "fast"], more].concat();
+        let made = ctl(&served, &create).expect("it is made");
+        value(&made, "uri").expect("a URI").to_owned()
+    };
+    let io = |mode: &str, command: &str, uri: &str| {
+        let args = ["-f", "raw", mode, "-c", command, uri];
+        run("qemu-utils", "qemu-io", &args, served.dir.path())
+    };
+    let write = |command: &str, uri: &str| io("--cache=writeback", command, uri);
+    let read = |command: &str, uri: &str| io("--read-only", command, uri);
+    let golden = create("golden", &["--size", "64M"]);
+    write("write -P 7 0 48M", &golden);
+    ctl(&served, &["volume", "set", "golden", "read_only=true"]).expect("nobody uses it");
+    let free = || {
+        let seen = statvfs(&images).expect("it is mounted");
+        seen.f_bfree * seen.f_frsize
+    };
+    let before = free();
+    let uris: Vec<_> =
+        (0..3).map(|vm| create(&format!("vm{vm}"), &["--template", "golden"])).collect();
+    let large = create("large", &["--template", "golden", "--size", "96M"]);
+    let taken = before.saturating_sub(free());
+    assert!(taken < 4 << 20, "{taken} bytes for four of 48 MiB");
+    write("write -P 9 1M 64k", &uris[0]);
+    for (command, uri) in [
+        ("read -P 9 1M 64k", &uris[0]),
+        ("read -P 7 1088k 64k", &uris[0]),
+        ("read -P 7 0 48M", &uris[1]),
+        ("read -P 7 1M 64k", &golden),
+        ("read -P 7 47M 1M", &large),
+        ("read -P 0 48M 48M", &large),
+    ] {
+        read(command, uri);
+    }
     served.end();
 }
 

@@ -112,15 +112,14 @@ fn block_device_is_read_written_trimmed_and_zeroed() {
 
 #[test]
 fn block_device_that_somebody_else_has_is_refused_by_name() {
-    let Some(device) = LoopDevice::new("a block device that is mounted", SIZE, 512) else {
-        return;
-    };
+    let what = "a block device that is mounted";
+    let Some(device) = LoopDevice::new(what, SIZE, 512) else { return };
     let first = open(&device.path, CacheChoice::Auto).expect("it opens");
     let again = refusal(&device.path, CacheChoice::Auto);
     assert_eq!(again, "another program or device has it");
     drop(first);
     let at = device.folder.path().join("mounted");
-    let mounted = Mounted::new(&device.path, &at);
+    let Some(mounted) = Mounted::new(what, "ext4", &device.path, &at) else { return };
     for cache in [CacheChoice::Auto, CacheChoice::Page] {
         let refused = refusal(&device.path, cache);
         assert_eq!(refused, format!("it is mounted at {}", at.display()));

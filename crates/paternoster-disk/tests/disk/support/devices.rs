@@ -46,11 +46,19 @@ impl Drop for LoopDevice {
 pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
-    pub(crate) fn new(device: &Path, at: &Path) -> Self {
+    /// A file system of that kind, on a device; none, and a line about `what` was not run, where
+    /// this machine's kernel has no such.
+    pub(crate) fn new(what: &str, kind: &str, device: &Path, at: &Path) -> Option<Self> {
+        let known = std::fs::read_to_string("/proc/filesystems").expect("a kernel has some");
+        if !known.lines().any(|line| line.trim() == kind) {
+            report_not_run(&format!("{what}: the kernel has no {kind}"));
+            return None;
+        }
         std::fs::create_dir_all(at).expect("a directory");
-        run(Command::new("mkfs.ext4").arg("-q").arg(device)).expect("a file system is made");
+        let mut make = Command::new(format!("mkfs.{kind}"));
+        run(make.arg("-q").arg(device)).expect("a file system is made");
         run(Command::new("mount").arg(device).arg(at)).expect("it is mounted");
-        Self(at.to_owned())
+        Some(Self(at.to_owned()))
     }
 }
 
