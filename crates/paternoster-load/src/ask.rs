@@ -40,7 +40,7 @@ impl Load {
 }
 
 /// Data of a write; what it is does not matter.
-fn zeroes(len: u32) -> Bytes {
+pub(crate) fn zeroes(len: u32) -> Bytes {
     static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
     match ZEROES.get(..len as usize) {
         Some(zeroes) => Bytes::from_static(zeroes),

@@ -14,12 +14,11 @@ mod judging;
 mod live;
 mod local;
 mod measure;
+mod one_by_one;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +28,14 @@ use bytes::{Bytes, BytesMut};
 use fastrand::Rng;
 use hdrhistogram::Histogram;
 use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring};
-use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target, Transmission};
-use paternoster_nbd::{Command, Request, Session};
+use paternoster_nbd::client::Transmission;
 use paternoster_scene::Tenant;
 
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
 pub use live::{Layout, Live, server_toml};
 pub use local::LocalServer;
+use one_by_one::enter;
+pub use one_by_one::{OneByOne, read_once};
 
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 256 << 10;
@@ -245,54 +245,6 @@ impl Load {
         input.reserve(client.transmission.wanted().max(RECEIVE_ROOM));
         self.ring.receive(Token::Received(index), &client.socket, input);
     }
-}
-
-/// Connects to an export over the unix socket.
-fn enter(socket: &Path, export: &str) -> Result<(UnixStream, Session)> {
-    let mut stream = UnixStream::connect(socket)
-        .with_context(|| format!("cannot connect to {}", socket.display()))?;
-    let target = Target::Go(export.to_owned());
-    let options = ClientOptions { target, replies: Replies::Simple };
-    let mut handshake = Handshake::new(options);
-    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-    loop {
-        let progress = handshake.receive(&mut input, &mut output)?;
-        stream.write_all(&output.split())?;
-        match progress {
-            Progress::Entered(session) => return Ok((stream, session)),
-            Progress::NeedMore => receive_more(&mut stream, &mut input)?,
-            _ => bail!("the server ended the handshake without an export"),
-        }
-    }
-}
-
-fn receive_more(stream: &mut UnixStream, input: &mut BytesMut) -> Result<()> {
-    let mut chunk = [0; 4096];
-    let received = stream.read(&mut chunk)?;
-    if received == 0 {
-        bail!("the server closed the connection");
-    }
-    input.extend_from_slice(&chunk[..received]);
-    Ok(())
-}
-
-/// Connects to an export over the unix socket, reads its first 4 KiB, and disconnects.
-pub fn read_once(socket: &Path, export: &str) -> Result<()> {
-    let (mut stream, session) = enter(socket, export)?;
-    let mut transmission = Transmission::new(session);
-    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-    let command = Command::Read { offset: 0, len: 4096, df: false };
-    transmission.encode(&Request { cookie: 1, command }, &mut output)?;
-    stream.write_all(&output.split())?;
-    loop {
-        if let Some(reply) = transmission.decode(&mut input)? {
-            reply.result.context("the server refuses to read")?;
-            break;
-        }
-        receive_more(&mut stream, &mut input)?;
-    }
-    transmission.encode(&Request { cookie: 2, command: Command::Disconnect }, &mut output)?;
-    Ok(stream.write_all(&output)?)
 }
 
 impl Client {
