@@ -150,7 +150,7 @@ fn ask(wire: &mut Wire, command: u16) -> u32 {
     wire.simple_reply(7)
 }
 
-const EIO: u32 = 5;
+pub(crate) const EIO: u32 = 5;
 
 #[test]
 fn server_that_is_stopped_is_waited_for_no_longer_than_the_file_says() {

@@ -7,8 +7,8 @@ use crate::wire::{Wire, request};
 
 const MIB: u32 = 1 << 20;
 
-const WRITE: u16 = 1;
-const FLUSH: u16 = 3;
+pub(crate) const WRITE: u16 = 1;
+pub(crate) const FLUSH: u16 = 3;
 const TRIM: u16 = 4;
 
 const FUA: u16 = 1;
@@ -42,7 +42,7 @@ fn served_where_8_mib_fit() -> Served {
 }
 
 /// Sends a command, with zeroes if it is a write: its error.
-fn ask(wire: &mut Wire, flags: u16, command: u16, offset: u64, len: u32) -> u32 {
+pub(crate) fn ask(wire: &mut Wire, flags: u16, command: u16, offset: u64, len: u32) -> u32 {
     wire.send(&request(flags, command, 7, offset, len));
     if command == WRITE {
         wire.send(&vec![1; len as usize]);

@@ -7,9 +7,13 @@ use rustix::fs::statvfs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::devices::{LoopDevice, Mounted};
+use crate::devices::{LoopDevice, Mounted as MountedDevice};
+use crate::far::EIO;
+use crate::full_disk::{FLUSH, WRITE, ask};
+use crate::fuse::Mounted;
 use crate::settings::ctl;
-use crate::support::{Served, eventually, fio_verify, run, temp_dir};
+use crate::support::{Place, Served, eventually, fio_verify, run, temp_dir};
+use crate::wire::Wire;
 
 const POOL: &str = r#"
 unix = "nbd.sock"
@@ -25,9 +29,10 @@ fn serve() -> Served {
     serve_pool(dir, POOL)
 }
 
+/// A server of that file.
 fn serve_pool(dir: TempDir, toml: &str) -> Served {
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
-    let served = Served::start(dir, &["c.toml"], 0);
+    let served = Served::start(dir, &["c.toml"], toml.matches("[volumes.").count());
     eventually("it answers", || ctl(&served, &["pool", "list"]).is_ok());
     served
 }
@@ -166,13 +171,52 @@ fn http_answers_with_resources_problems_and_operations() {
     served.end();
 }
 
+/// Of its neighbour nothing is known, and nothing else hides it.
+#[test]
+fn failed_sync_of_a_volume_is_no_other_ones_trouble_until_it_is_reopened() {
+    let dir = temp_dir();
+    let fails = dir.path().join("fails");
+    let flush = format!("flush=[ ! -e {} ] || {{ echo EIO none >&2; exit 1; }}", fails.display());
+    let files = [Mounted::evaluated(&[&flush]), Mounted::evaluated(&[])];
+    let [bad, good] = files.each_ref().map(|file| file.file().display().to_string());
+    let of_file = format!("[volumes.good]\npool = \"fast\"\npath = {good:?}\n");
+    let served = serve_pool(dir, &(POOL.replace("path = \"images\"\n", "") + &of_file));
+    let create = ["volume", "create", "bad", "--pool", "fast", "--path", &bad];
+    ctl(&served, &create).expect("it is made");
+    let is_in = |state: &str| {
+        let shown = ctl(&served, &["volume", "show", "bad"]).expect("it is there");
+        value(&shown, "state") == Some(state)
+    };
+    let flushed = |name: &str| {
+        let mut client = Wire::connect(&served, Place::Unix);
+        client.enter_by_name(3, name);
+        assert_eq!(ask(&mut client, 0, WRITE, 0, 4096), 0);
+        ask(&mut client, 0, FLUSH, 0, 0)
+    };
+    assert_eq!([flushed("bad"), flushed("good")], [0, 0]);
+    fs::write(&fails, "").expect("a file");
+    assert_eq!([flushed("bad"), flushed("good")], [EIO, 0]);
+    fs::remove_file(&fails).expect("it is there");
+    assert_eq!([flushed("bad"), flushed("good")], [EIO, 0], "what is lost is lost");
+    assert!(is_in("poisoned"));
+    eventually("its clients have gone", || {
+        let refused = ctl(&served, &["volume", "set", "bad", "ioprio=idle"]).expect_err("it stays");
+        refused.contains("a sync of volume \"bad\" has failed: reopen it first")
+    });
+    ctl(&served, &["volume", "reopen", "bad"]).expect("it has no clients");
+    assert!(is_in("ready"));
+    assert_eq!([flushed("bad"), flushed("good")], [0, 0]);
+    served.end();
+    files.into_iter().for_each(Mounted::unmount);
+}
+
 /// On ext4 a template is refused unless it is copied.
 #[test]
 fn template_on_xfs_shares_its_blocks_with_what_is_made_of_it() {
     let what = "a template on XFS";
     let Some(device) = LoopDevice::new(what, 400 << 20, 512) else { return };
     let images = device.folder.path().join("images");
-    let Some(_mounted) = Mounted::new(what, "xfs", &device.path, &images) else { return };
+    let Some(_mounted) = MountedDevice::new(what, "xfs", &device.path, &images) else { return };
     let path = images.display().to_string();
     let served = serve_pool(temp_dir(), &POOL.replace("\"images\"", &format!("{path:?}")));
     let create = |name: &str, more: &[&str]| {

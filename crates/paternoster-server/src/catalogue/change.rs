@@ -47,7 +47,7 @@ impl Catalogue {
             (volume.asked.of.clone(), volume.asked.has_own_group)
         };
         let pool = self.pool_of(&wanted)?;
-        self.remount(&pool, &wanted, own_group, "it is reopened: that")?;
+        self.remount(&pool, &wanted, own_group, None)?;
         self.serve_exports_of(name);
         self.volume(name)
     }
@@ -107,7 +107,7 @@ impl Catalogue {
             self.grow(pool, &wanted, new_size)?;
         }
         if !away.is_empty() {
-            self.remount(pool, &wanted, has_own_group, &away.join(", "))?;
+            self.remount(pool, &wanted, has_own_group, Some(&away.join(", ")))?;
             self.serve_exports_of(&name);
         }
         if sets_group && wanted.keys.group.is_none() {
@@ -198,13 +198,13 @@ impl Catalogue {
     }
 
     /// Takes a volume that has no clients from its owner, and gives it back as it is wanted; where
-    /// that cannot be, as it was.
+    /// that cannot be, as it was. Unless something changes of it, it is reopened.
     fn remount(
         &self,
         pool: &Disk,
         wanted: &Wanted,
         own_group: bool,
-        what: &str,
+        changes: Option<&str>,
     ) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (served, mut before, mut size) = {
@@ -216,7 +216,7 @@ impl Catalogue {
         let backend = self.to_serve_again(pool, wanted)?;
         check_server(wanted, &backend, new_size)?;
         let locked = match served {
-            Some(served) => self.take_away(pool, &before, served, what)?,
+            Some(served) => self.take_away(pool, &before, served, changes)?,
             None => None,
         };
         let mut to_be = wanted.clone();
@@ -291,28 +291,32 @@ impl Catalogue {
         Ok(backend)
     }
 
-    /// Has a volume go from its owner, if it has no clients. Its back end still locks the image.
+    /// Has a volume go from its owner, if it has no clients. Its back end still locks the image. What
+    /// changes of it must not hide that a sync has failed: that ends where it is reopened.
     fn take_away(
         &self,
         pool: &Disk,
         of: &Wanted,
         served: VolumeId,
-        what: &str,
+        changes: Option<&str>,
     ) -> Result<Option<Box<dyn Backend>>, CatalogueError> {
         let name = &of.name;
         self.state().check_no_exports(name)?;
         self.exports.change(name, |entry| entry.is_leaving = true);
         let states = pool.answer(&pool.owner.volume_states(vec![served]));
-        let state = states.map(|mut states| states.remove(&served));
-        let state = match state {
-            Ok(Some(state)) if state.clients == 0 => state,
-            other => {
-                self.exports.change(name, |entry| entry.is_leaving = false);
-                let clients = other?.map_or(0, |state| state.clients);
-                let (name, what) = (name.clone(), what.to_owned());
-                return Err(CatalogueError::InUse { name, clients, what });
+        let not_served = || CatalogueError::NotServed(name.clone());
+        let state = states.and_then(|mut states| states.remove(&served).ok_or_else(not_served));
+        let checked = state.and_then(|state| match changes {
+            _ if state.clients > 0 => {
+                let what = changes.unwrap_or("it is reopened: that").to_owned();
+                Err(CatalogueError::InUse { name: name.clone(), clients: state.clients, what })
             }
-        };
+            Some(_) if state.sync_failed => Err(CatalogueError::Poisoned(name.clone())),
+            _ => Ok(state),
+        });
+        let state = checked.inspect_err(|_| {
+            self.exports.change(name, |entry| entry.is_leaving = false);
+        })?;
         // After a failed sync there is nothing that another would tell; nor where a server has been
         // lost.
         let sync = !state.sync_failed && state.warnings.is_empty();

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
-use paternoster_disk::VolumeId;
+use paternoster_disk::{Damage, VolumeId};
 use serde_json::Value;
 
 use super::image::free;
+use super::stat_page::VOLUMES_AT_ONCE;
 use super::{Catalogue, Volume};
 use crate::config::is_in;
 use crate::ctl::{
@@ -146,8 +147,10 @@ impl Catalogue {
         let mut states = BTreeMap::<(String, VolumeId), VolumeState>::new();
         for (name, ids) in asked.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             let pool = self.pool(&name)?;
-            let answer = pool.answer(&pool.owner.volume_states(ids))?;
-            states.extend(answer.into_iter().map(|(id, state)| ((name.clone(), id), state)));
+            for some in ids.chunks(VOLUMES_AT_ONCE) {
+                let answer = pool.answer(&pool.owner.volume_states(some.to_vec()))?;
+                states.extend(answer.into_iter().map(|(id, state)| ((name.clone(), id), state)));
+            }
         }
         for (id, of) in shown {
             let Some(state) = id.and_then(|id| states.remove(&(of.pool.clone(), id))) else {
@@ -157,6 +160,9 @@ impl Catalogue {
             if state.sync_failed && of.state == VolumeStage::Ready {
                 of.state = VolumeStage::Poisoned;
                 of.why = Some("a sync has failed: reopen it".to_owned());
+            }
+            if state.damage == Some(Damage::Deleted) {
+                of.state = VolumeStage::Missing;
             }
             let damage = state.damage.map(|damage| damage.to_string());
             let warnings = (!state.warnings.is_empty()).then(|| state.warnings.join("; "));

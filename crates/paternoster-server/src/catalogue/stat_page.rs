@@ -20,7 +20,7 @@ use crate::stat::{DiskStat, Stat, VolumeStat};
 /// Groups that an owner tells of at once.
 const GROUPS: usize = 4;
 /// Volumes likewise.
-const VOLUMES: usize = 64;
+pub(super) const VOLUMES_AT_ONCE: usize = 64;
 
 impl Catalogue {
     /// The state of the groups that are asked for, in the order of their paths, on each disk.
@@ -102,7 +102,7 @@ impl Catalogue {
             of_pool.filter_map(|volume| volume.stage.served()).collect()
         };
         let mut stats = Vec::new();
-        for some in meant.chunks(VOLUMES) {
+        for some in meant.chunks(VOLUMES_AT_ONCE) {
             stats.extend(disk.answer(&disk.owner.volume_stats(some.to_vec()))?);
         }
         Ok(stats)

@@ -48,6 +48,8 @@ pub enum CatalogueError {
     Size { size: u64, allowed: String },
     #[error("volume {name:?} has {clients} clients; {what} changes without clients alone")]
     InUse { name: String, clients: u32, what: String },
+    #[error("a sync of volume {0:?} has failed: reopen it first")]
+    Poisoned(String),
     #[error("{0:?} is being changed by somebody else: ask again")]
     Busy(String),
     #[error("pool {pool:?} has {left} bytes left of {capacity}; {asked} were asked for")]
@@ -143,6 +145,7 @@ impl Status for CatalogueError {
             Self::DeclaredInFile { .. }
             | Self::Exists { .. }
             | Self::InUse { .. }
+            | Self::Poisoned(_)
             | Self::NotServed(_)
             | Self::HasExports { .. }
             | Self::Busy(_)
@@ -174,6 +177,7 @@ impl Status for CatalogueError {
             Self::Exists { .. } | Self::NotNew { .. } => "exists",
             Self::Size { .. } => "bad-size",
             Self::InUse { .. } => "in-use",
+            Self::Poisoned(_) => "poisoned",
             Self::Busy(_) => "busy",
             Self::NoSuchGroup { .. } => "no-such-group",
             Self::NotEmpty { .. } | Self::HasExports { .. } => "not-empty",

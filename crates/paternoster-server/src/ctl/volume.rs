@@ -112,7 +112,7 @@ pub enum VolumeStage {
     Poisoned,
     /// It is being removed, and clients may still leave.
     Draining,
-    /// It could not be opened again.
+    /// It could not be opened again, or its image was deleted while it is served.
     Missing,
 }
 
