@@ -171,6 +171,26 @@ fn http_answers_with_resources_problems_and_operations() {
     served.end();
 }
 
+/// A server that was killed, or somebody else, has left them.
+#[test]
+fn images_of_no_volume_are_named_and_stay() {
+    let dir = temp_dir();
+    let images = dir.path().join("images");
+    fs::create_dir(&images).expect("a directory");
+    for name in ["lost.img", "vm1.img", "notes.txt"] {
+        fs::write(images.join(name), [7; 4096]).expect("a file");
+    }
+    let toml = format!("state_dir = \"state\"\n{POOL}[volumes.vm1]\npool = \"fast\"\n");
+    let served = serve_pool(dir, &toml);
+    assert!(
+        served.log().contains("images that are no volume's, 1 in all: \"lost.img\""),
+        "{}",
+        served.log()
+    );
+    assert!(served.path("images/lost.img").exists());
+    served.end();
+}
+
 /// Of its neighbour nothing is known, and nothing else hides it.
 #[test]
 fn failed_sync_of_a_volume_is_no_other_ones_trouble_until_it_is_reopened() {

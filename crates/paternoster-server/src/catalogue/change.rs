@@ -291,8 +291,8 @@ impl Catalogue {
         Ok(backend)
     }
 
-    /// Has a volume go from its owner, if it has no clients. Its back end still locks the image. What
-    /// changes of it must not hide that a sync has failed: that ends where it is reopened.
+    /// Has a volume go from its owner, if it has no clients. Its back end still locks the image.
+    /// What changes of it must not hide that a sync has failed: that ends where it is reopened.
     fn take_away(
         &self,
         pool: &Disk,

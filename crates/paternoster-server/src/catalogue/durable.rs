@@ -287,7 +287,10 @@ impl Catalogue {
                 let (shown, more) = orphans.split_at(orphans.len().min(ORPHANS_SHOWN));
                 let more = if more.is_empty() { "" } else { ", …" };
                 let (count, shown) = (orphans.len(), shown.join(", "));
-                tracing::warn!(disk = pool.name, "{count} images are no volume's: {shown}{more}");
+                tracing::warn!(
+                    disk = pool.name,
+                    "images that are no volume's, {count} in all: {shown}{more}"
+                );
             }
         }
     }

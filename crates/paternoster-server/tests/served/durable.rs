@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use paternoster_nbd::Command;
 use paternoster_server::ctl::{
     CatalogueError, Control as _, Data, ExportAnswer, ExportsQuestion, ReloadMode, RemovalQuestion,
     ServedGroup, VolumeAnswer, VolumeStage, VolumesQuestion,
 };
+use rustix::fs::statvfs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -32,7 +35,7 @@ impl Rig {
     }
 
     /// Shuts the server down and starts another one in its folder.
-    fn restarted(self, toml: &str) -> Self {
+    pub(crate) fn restarted(self, toml: &str) -> Self {
         let dir = self.stopped();
         let server = start_in(dir.path(), toml).expect("a server");
         Self { dir, server }
@@ -457,5 +460,42 @@ fn what_is_set_of_a_group_outlives_who_set_it_and_a_restart() {
     fs::write(&file, toml.replace("DIR", ".")).expect("a file");
     let error = control.with_file(&file).reload(ReloadMode::DryRun).expect_err("it may not");
     assert!(error.to_string().contains("group \"/c\": a group of that name"), "{error}");
+    rig.end();
+}
+
+#[test]
+fn change_of_what_is_being_changed_waits_for_two_seconds_and_is_refused() {
+    let rig = pool();
+    assert!(put(&rig, "a", &json!({"pool": "fast", "size": "1M"})));
+    let mut client = rig.served_client("a");
+    thread::scope(|scope| {
+        let drain = Some("1m".to_owned());
+        let question = RemovalQuestion { drain, data: Data::Delete, wait: None };
+        let control = rig.control();
+        let removal = scope.spawn(move || control.remove_volume("a", &question));
+        let state = || rig.control().volume("a").map(|of| of.state);
+        while state() != Ok(VolumeStage::Draining) {
+            thread::yield_now();
+        }
+        let begun = Instant::now();
+        let refused = rig.control().patch_volume("a", &json!({"size": "2M"}));
+        assert_eq!(refused.map(drop), Err(CatalogueError::Busy("a".to_owned())));
+        assert!(begun.elapsed() >= Duration::from_secs(2));
+        client.ask(Command::Disconnect);
+        removal.join().expect("no panic").expect("it is gone");
+    });
+    rig.end();
+}
+
+#[test]
+fn volume_that_leaves_too_little_free_is_refused() {
+    let toml = POOL.to_owned() + "keep_free = \"99%\"\n";
+    let rig = Rig::prepared(&toml, |dir| fs::create_dir(dir.join("images")).expect("a directory"));
+    let seen = statvfs(rig.dir.path()).expect("a file system");
+    let size = seen.f_blocks * seen.f_frsize / 50 / 4096 * 4096;
+    let body = json!({"pool": "fast", "size": size, "source": {"new": "allocated"}});
+    let refused = rig.control().put_volume("a", &body, false).expect_err("there is too little");
+    assert!(matches!(refused, CatalogueError::NoSpace { keep_free: 99, .. }), "{refused}");
+    assert_eq!(files(rig.dir.path(), "images"), [""; 0]);
     rig.end();
 }

@@ -8,6 +8,7 @@ mod beside;
 mod bounds;
 mod byte_ranges;
 mod drawn_files;
+mod drawn_requests;
 mod durable;
 mod exports;
 mod groups;

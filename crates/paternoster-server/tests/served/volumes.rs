@@ -213,11 +213,13 @@ fn equal_requests_at_once_make_one_volume() {
     let control = rig.control();
     let made = thread::scope(|scope| {
         let put = || control.put_volume("vm7", &body, false).expect("it is there").is_new;
-        let threads: Vec<_> = (0..30).map(|_| scope.spawn(put)).collect();
+        let threads: Vec<_> = (0..100).map(|_| scope.spawn(put)).collect();
         let joined = threads.into_iter().map(|one| one.join().expect("no panic"));
         joined.collect::<Vec<_>>()
     });
     assert_eq!(made.iter().filter(|is_new| **is_new).count(), 1, "{made:?}");
+    let images = fs::read_dir(rig.dir.path().join("images")).expect("the directory");
+    assert_eq!(images.count(), 2, "the one, and that of the file");
     let again = rig.control().put_volume("vm7", &body, true).expect_err("it is there");
     assert_eq!(again, CatalogueError::NotNew { what: "volume", name: "vm7".to_owned() });
     let other = json!({"pool": "slow", "size": "4M", "weight": 7});
