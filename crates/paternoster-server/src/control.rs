@@ -11,7 +11,7 @@ use crate::config::{Config, ROOT};
 use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
     ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
-    GroupsAnswer, NewGroup, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
+    GroupsAnswer, NewGroup, PoolAnswer, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
     RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, StatPage, StatQuestion,
     TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
@@ -99,8 +99,15 @@ impl Control for ControlHandle {
             Err(_) if !self.disks().iter().any(|still| still.number == disk.number) => Ok(None),
             answer => answer.map(Some),
         });
-        let disks: Result<Vec<_>, _> = answers.filter_map(Result::transpose).collect();
-        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
+        let stats: Result<Vec<_>, _> = answers.filter_map(Result::transpose).collect();
+        let mut stats =
+            stats.map_err(|error| StatError(format!("a disk does not answer: {error}")))?;
+        self.catalogue.warn_of_room(&mut stats);
+        Ok(Stat::new(stats))
+    }
+
+    fn stat_in_parts(&self) -> Result<Stat, StatError> {
+        self.catalogue.stat_in_parts().map_err(|error| StatError(error.to_string()))
     }
 
     fn add_volumes(&self, stat: &mut Stat) -> Result<(), StatError> {
@@ -187,8 +194,12 @@ impl Control for ControlHandle {
         }
     }
 
-    fn pools(&self) -> PoolsAnswer {
+    fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
         self.catalogue.pools()
+    }
+
+    fn pool(&self, name: &str) -> Result<PoolAnswer, CatalogueError> {
+        self.catalogue.pool_answer(name)
     }
 
     fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, CatalogueError> {

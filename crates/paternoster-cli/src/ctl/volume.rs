@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use paternoster_server::ctl::{
@@ -298,7 +299,8 @@ fn shown_operation(operation: &OperationAnswer, json: bool) -> Result<String> {
     if json {
         return Ok(serde_json::to_string_pretty(operation)? + "\n");
     }
-    let OperationAnswer { id, kind, volume, export, state, problem, .. } = operation;
+    let OperationAnswer { id, kind, volume, export, state, problem, clients, until, .. } =
+        operation;
     let name = if volume.is_empty() { export } else { volume };
     let problem = problem.as_ref().and_then(|problem| problem["detail"].as_str());
     if let Some(problem) = problem {
@@ -309,7 +311,12 @@ fn shown_operation(operation: &OperationAnswer, json: bool) -> Result<String> {
         OperationState::Done => "done",
         OperationState::Failed => "failed",
     };
-    Ok(format!("operation {id}, {kind} of {name:?}: {state}\n"))
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let left = clients.zip(*until).map(|(clients, until)| {
+        format!("; {clients} clients have {} s to leave", until.saturating_sub(now))
+    });
+    let left = left.unwrap_or_default();
+    Ok(format!("operation {id}, {kind} of {name:?}: {state}{left}\n"))
 }
 
 /// All volumes that are asked for, a line each.

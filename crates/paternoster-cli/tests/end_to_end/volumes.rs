@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::statvfs;
 use serde_json::{Value, json};
@@ -155,7 +156,10 @@ fn http_answers_with_resources_problems_and_operations() {
     let (status, operation) =
         curl(&served, "DELETE", "/v1/volumes/vm1?drain=1m&data=delete&wait=0s", &[]);
     assert_eq!((status, &operation["state"]), (202, &json!("running")), "{operation}");
+    let left = operation["until"].as_u64().expect("it says") - seconds_since_1970();
+    assert!((50..=60).contains(&left), "{operation}");
     let resource = format!("/v1/operations/{}", operation["id"]);
+    assert_eq!(curl(&served, "GET", &resource, &[]).1["clients"], json!(1));
     let state = || curl(&served, "GET", &resource, &[]).1["state"].clone();
     assert_eq!(state(), json!("running"));
     assert_eq!(curl(&served, "GET", "/v1/volumes/vm1", &[]).1["state"], json!("draining"));
@@ -277,6 +281,10 @@ fn template_on_xfs_shares_its_blocks_with_what_is_made_of_it() {
     served.end();
 }
 
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_secs()
+}
+
 /// Sixteen VMs: four work, and read back all that they have written, while the others come and go.
 #[test]
 fn volumes_of_others_come_and_go_while_fio_verifies() {
@@ -390,6 +398,7 @@ fn openapi_says_what_is_asked_and_answered() {
     let (_, problem) = curl(&served, "PUT", name, &["-d", r#"{"pool": "fsat"}"#]);
     let (_, volumes) = curl(&served, "GET", "/v1/volumes?limit=1", &[]);
     let (_, pools) = curl(&served, "GET", "/v1/pools", &[]);
+    let (_, pool) = curl(&served, "GET", "/v1/pools/fast", &[]);
     let (_, operation) = curl(&served, "GET", "/v1/operations/1", &[]);
     let exports = documents_of_exports(&served, &limits);
     let (_, removed) = curl(&served, "DELETE", &format!("{name}?data=delete"), &[]);
@@ -406,6 +415,7 @@ fn openapi_says_what_is_asked_and_answered() {
         ["Problem", problem],
         ["Volumes", volumes],
         ["Pools", pools],
+        ["Pool", pool],
         ["Operation", operation],
         ["Removed", removed],
         ["NewGroup", new_group],
@@ -424,9 +434,9 @@ fn openapi_says_what_is_asked_and_answered() {
     let validate = ["-W", "ignore", "-c", VALIDATE];
     let said = run("python3-jsonschema", "python3", &validate, served.dir.path());
     let said: Vec<_> = said.lines().collect();
-    assert_eq!(said.len(), 23, "{said:#?}");
-    assert!(said[..19].iter().all(|line| line.ends_with(" []")), "{said:#?}");
-    assert!(said[19..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
+    assert_eq!(said.len(), 24, "{said:#?}");
+    assert!(said[..20].iter().all(|line| line.ends_with(" []")), "{said:#?}");
+    assert!(said[20..].iter().all(|line| !line.ends_with(" []")), "{said:#?}");
     // Each method that it names is taken, and no other.
     for (template, item) in openapi["paths"].as_object().expect("an object") {
         let resource =

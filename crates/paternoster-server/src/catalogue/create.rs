@@ -366,19 +366,19 @@ fn check_device(pool: &Disk, path: &Path) -> Result<(), CatalogueError> {
     }
     let on = paternoster_disk::devices_of(path);
     let is_apart = !on.is_empty() && !pool.devices.is_empty() && on.is_disjoint(&pool.devices);
-    if !is_apart || pool.config.keys.same_device == SameDevice::Warn {
+    if !is_apart {
         return Ok(());
     }
     let list = |devices: &BTreeSet<String>| {
         devices.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     };
-    let why = format!(
-        "it is on {}, and pool {:?} is on {}: a pool is one device (same_device = \"warn\" allows \
-         it)",
-        list(&on),
-        pool.name,
-        list(&pool.devices)
-    );
+    let (on, of_pool) = (list(&on), list(&pool.devices));
+    let why = format!("it is on {on}, and pool {:?} is on {of_pool}", pool.name);
+    if pool.config.keys.same_device == SameDevice::Warn {
+        tracing::warn!(disk = pool.name, ?path, "{why}: weights do not hold between them");
+        return Ok(());
+    }
+    let why = why + ": a pool is one device (same_device = \"warn\" allows it)";
     Err(CatalogueError::Image { path: path.to_owned(), why })
 }
 

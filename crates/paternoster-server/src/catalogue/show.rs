@@ -7,16 +7,16 @@ use std::path::Path;
 use paternoster_disk::{Damage, VolumeId};
 use serde_json::Value;
 
-use super::image::free;
+use super::image::{check_free, free};
 use super::stat_page::VOLUMES_AT_ONCE;
-use super::{Catalogue, Volume};
+use super::{Catalogue, Disk, Volume};
 use crate::config::is_in;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
     VolumesQuestion,
 };
 use crate::messages::VolumeState;
-use crate::stat::{FarStat, Stat};
+use crate::stat::{DiskStat, FarStat, Stat};
 
 /// Those of the objects behind a name that are meant, so many at most; and the name to go on
 /// behind, if there are more.
@@ -80,27 +80,49 @@ impl Catalogue {
     }
 
     /// Shows all pools.
-    pub(crate) fn pools(&self) -> PoolsAnswer {
-        // A file system may take its time, and nobody else waits for it.
-        let pools = self.disks().into_iter().filter(|disk| disk.is_pool);
-        let pools: Vec<_> = pools.map(|pool| (free(&pool).map(|(free, _)| free), pool)).collect();
-        let state = self.state();
-        let pools = pools.into_iter().map(|(free, pool)| {
-            let (volumes, used) =
-                state.used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
-            PoolAnswer {
-                name: pool.name.clone(),
-                backend: pool.config.backend.kind().to_owned(),
-                path: pool.config.keys.path.clone(),
-                devices: pool.devices.clone(),
-                capacity: pool.config.keys.capacity,
-                used,
-                free,
-                volumes,
-                volumes_max: pool.config.keys.volumes,
+    pub(crate) fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
+        let mut shown = Vec::new();
+        for pool in self.disks().iter().filter(|disk| disk.is_pool) {
+            shown.extend(self.still(pool, self.show_pool(pool))?);
+        }
+        Ok(PoolsAnswer::new(shown))
+    }
+
+    /// Shows one pool.
+    pub(crate) fn pool_answer(&self, name: &str) -> Result<PoolAnswer, CatalogueError> {
+        self.show_pool(&*self.pool(name)?)
+    }
+
+    fn show_pool(&self, pool: &Disk) -> Result<PoolAnswer, CatalogueError> {
+        // Both may take their time, and nobody else waits for them.
+        let depth = pool.answer(&pool.owner.stat_without_groups())?.depth;
+        let free = free(pool).map(|(free, _)| free);
+        let (volumes, used) =
+            self.state().used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
+        Ok(PoolAnswer {
+            version: Stat::VERSION,
+            name: pool.name.clone(),
+            backend: pool.config.backend.kind().to_owned(),
+            path: pool.config.keys.path.clone(),
+            devices: pool.devices.clone(),
+            capacity: pool.config.keys.capacity,
+            used,
+            free,
+            volumes,
+            volumes_max: pool.config.keys.volumes,
+            depth,
+        })
+    }
+
+    /// Adds to each pool that no volume is made in it, if too little is free for that.
+    pub(crate) fn warn_of_room(&self, stats: &mut [DiskStat]) {
+        for pool in self.disks().iter().filter(|disk| disk.is_pool) {
+            if let Err(full) = check_free(pool, 0)
+                && let Some(of) = stats.iter_mut().find(|of| of.name == pool.name)
+            {
+                of.warnings.push(full.to_string());
             }
-        });
-        PoolsAnswer::new(pools.collect())
+        }
     }
 
     /// What is known of a volume without asking its owner.

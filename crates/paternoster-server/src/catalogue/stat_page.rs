@@ -15,12 +15,14 @@ use paternoster_disk::VolumeId;
 use super::{Catalogue, Disk};
 use crate::config::is_in;
 use crate::ctl::{CatalogueError, StatPage, StatQuestion};
-use crate::stat::{DiskStat, Stat, VolumeStat};
+use crate::stat::{Detail, DiskStat, Stat, VolumeStat};
 
 /// Groups that an owner tells of at once.
 const GROUPS: usize = 4;
 /// Volumes likewise.
 pub(super) const VOLUMES_AT_ONCE: usize = 64;
+/// Where a disk has no more groups than that, it tells of all at once.
+const FEW: usize = 64;
 
 impl Catalogue {
     /// The state of the groups that are asked for, in the order of their paths, on each disk.
@@ -42,6 +44,7 @@ impl Catalogue {
         for disk in &disks {
             stats.extend(self.still(disk, self.disk_page(disk, &page, question.volumes))?);
         }
+        self.warn_of_room(&mut stats);
         Ok(StatPage { stat: Stat::new(stats), next })
     }
 
@@ -55,6 +58,23 @@ impl Catalogue {
             let all = disks.iter().flat_map(|disk| groups.on(disk.number));
             all.filter(is_asked_for).map(str::to_owned).collect()
         })
+    }
+
+    /// The state of each disk with all its groups. Of many these are asked for some at a time, so
+    /// that no owner is kept for long; they are without what is of all groups below them.
+    pub(crate) fn stat_in_parts(&self) -> Result<Stat, CatalogueError> {
+        let mut stats = Vec::new();
+        for disk in &self.disks() {
+            let paths: BTreeSet<_> =
+                self.groups(|groups| groups.on(disk.number).map(str::to_owned).collect());
+            let stat = if paths.len() <= FEW {
+                disk.answer(&disk.owner.stat(Detail::Groups))
+            } else {
+                self.disk_page(disk, &paths.into_iter().collect::<Vec<_>>(), false)
+            };
+            stats.extend(self.still(disk, stat)?);
+        }
+        Ok(Stat::new(stats))
     }
 
     fn disk_page(
@@ -109,7 +129,7 @@ impl Catalogue {
     }
 
     /// What a disk has answered; none if it has gone since it was asked.
-    fn still<T>(
+    pub(super) fn still<T>(
         &self,
         disk: &Disk,
         answer: Result<T, CatalogueError>,

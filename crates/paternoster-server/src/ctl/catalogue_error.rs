@@ -200,3 +200,19 @@ impl Status for CatalogueError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+
+    #[test]
+    fn every_problem_is_in_the_documents() {
+        let source = include_str!("catalogue_error.rs");
+        let kinds = source.split("fn problem(").nth(1).expect("it is above");
+        let kinds = kinds.split("#[cfg(test)]").next().expect("it ends").split('"');
+        let kinds: Vec<_> = kinds.skip(1).step_by(2).collect();
+        assert!(kinds.len() > 20, "{kinds:?}");
+        let is_missing = |kind: &&&str| !OPERATIONS.contains(&format!("`{kind}`"));
+        assert_eq!(kinds.iter().filter(is_missing).collect::<Vec<_>>(), [&""; 0]);
+    }
+}

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -59,6 +59,12 @@ pub struct OperationAnswer {
     pub export: String,
     /// How far it is.
     pub state: OperationState,
+    /// Of a removal that goes on: the clients that have not left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Of a removal: when those that are left are closed, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
     /// What has gone wrong, as the answer would have said it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Value>,
@@ -85,6 +91,8 @@ pub(super) struct Operation {
     pub(super) name: String,
     /// How long the client waits for it.
     pub(super) wait: Duration,
+    /// How long those whom it removes have to leave.
+    pub(super) drain: Option<Duration>,
 }
 
 impl Operations {
@@ -140,12 +148,18 @@ impl Operations {
         }
         known.last += 1;
         let id = known.last;
-        let Operation { kind, of, name, .. } = operation;
+        let Operation { kind, of, name, drain, .. } = operation;
         let (kind, version) = (kind.to_owned(), Stat::VERSION);
         let (volume, export) =
             if of == VOLUME { (name, String::new()) } else { (String::new(), name) };
         let state = OperationState::Running;
-        let operation = OperationAnswer { version, id, kind, volume, export, state, problem: None };
+        let until = drain.and_then(|drain| {
+            let until = SystemTime::now().checked_add(drain)?;
+            Some(until.duration_since(UNIX_EPOCH).ok()?.as_secs())
+        });
+        let (clients, problem) = (None, None);
+        let operation =
+            OperationAnswer { version, id, kind, volume, export, state, clients, until, problem };
         known.all.insert(id, (operation, None));
         Some(id)
     }
@@ -196,7 +210,8 @@ mod tests {
     use super::*;
 
     fn create() -> Operation {
-        Operation { kind: "create", of: VOLUME, name: "a".to_owned(), wait: Duration::ZERO }
+        let (name, wait) = ("a".to_owned(), Duration::ZERO);
+        Operation { kind: "create", of: VOLUME, name, wait, drain: None }
     }
 
     #[test]

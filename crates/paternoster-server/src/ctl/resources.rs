@@ -18,6 +18,7 @@ pub(super) const RELOAD: &str = "/v1/reload";
 pub(super) const TRACE: &str = "/v1/trace";
 pub(super) const METRICS: &str = "/metrics";
 pub(super) const POOLS: &str = "/v1/pools";
+pub(super) const POOL: &str = "/v1/pools/{name}";
 pub(super) const VOLUMES: &str = "/v1/volumes";
 pub(super) const VOLUME: &str = "/v1/volumes/{name}";
 pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
@@ -124,6 +125,7 @@ const RESOURCES: &[(&str, &[Operation])] = &[
     ),
     (METRICS, &[get("The state, as Prometheus reads it.", &[], &[(200, "Text")])]),
     (POOLS, &[get("The pools.", &[], &[(200, "Pools")])]),
+    (POOL, &[get("A pool.", &[], &[(200, "Pool")])]),
     (
         VOLUMES,
         &[get(
@@ -317,16 +319,32 @@ impl Operation {
         let content = |kind: &str, schema: &str| json!({kind: {"schema": reference(schema)}});
         let answers = self.answers.iter().map(|(status, schema)| {
             let kind = if *schema == "Text" { "text/plain" } else { "application/json" };
-            let answer = json!({"description": *schema, "content": content(kind, schema)});
+            let mut answer = json!({"description": *schema, "content": content(kind, schema)});
+            if *status == 202 {
+                let what = json!({"description": "The operation.", "schema": {"type": "string"}});
+                answer["headers"] = json!({"Location": what});
+            }
             (status.to_string(), answer)
         });
         let problem = content("application/problem+json", "Problem");
         let problem = json!({"description": "What is wrong.", "content": problem});
         let answers = answers.chain([("default".to_owned(), problem)]);
         let parameters = self.query.iter().map(|(name, what)| {
-            let schema = json!({"type": "string"});
+            let kind = match *name {
+                "limit" => "integer",
+                "verbose" | "volumes" | "dry_run" => "boolean",
+                _ => "string",
+            };
+            let schema = json!({"type": kind});
             json!({"name": name, "in": "query", "description": what, "schema": schema})
         });
+        let makes = self.method == "PUT" && self.answers.contains(&(202, "Operation"));
+        let only_new = makes.then(|| {
+            let what = "What is there is an error (412).";
+            let schema = json!({"const": "*"});
+            json!({"name": "If-None-Match", "in": "header", "description": what, "schema": schema})
+        });
+        let parameters = parameters.chain(only_new);
         let mut described = json!({
             "summary": self.summary,
             "parameters": parameters.collect::<Vec<_>>(),
@@ -392,6 +410,7 @@ fn pool() -> Value {
     let [text, number] = ["string", "integer"].map(|kind| json!({"type": kind}));
     let list = |of: Value| json!({"type": "array", "items": of});
     object(&[
+        ("version", json!({"const": Stat::VERSION}), true),
         ("name", text.clone(), true),
         ("path", text.clone(), false),
         ("devices", list(text.clone()), true),
@@ -401,6 +420,7 @@ fn pool() -> Value {
         ("free", number.clone(), false),
         ("volumes", number.clone(), true),
         ("volumes_max", number.clone(), true),
+        ("depth", number.clone(), true),
     ])
 }
 
@@ -456,7 +476,9 @@ fn operation() -> Value {
     let words = |words: &[&str]| json!({ "enum": words });
     object(&[
         ("version", json!({"const": Stat::VERSION}), true),
-        ("id", number, true),
+        ("id", number.clone(), true),
+        ("clients", number.clone(), false),
+        ("until", number, false),
         ("kind", words(&["create", "change", "remove", "reopen"]), true),
         ("volume", text.clone(), false),
         ("export", text, false),

@@ -40,8 +40,8 @@ use super::slots::{Progress, Slots, Stage};
 use super::stat_page::{self, StatPage, StatQuestion};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
-    GroupsAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer, VolumesAnswer,
-    VolumesQuestion,
+    GroupsAnswer, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer,
+    VolumesAnswer, VolumesQuestion,
 };
 use super::volumes_http;
 use crate::metrics::{self, Metrics};
@@ -61,6 +61,12 @@ pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
+
+    /// The same, of which metrics are made: what they do not have may be missing. Called as `stat`
+    /// is.
+    fn stat_in_parts(&self) -> Result<Stat, StatError> {
+        self.stat(Detail::Groups)
+    }
 
     /// Adds volumes to what metrics are made of, if they are to have them. Called as `stat` is.
     fn add_volumes(&self, stat: &mut Stat) -> Result<(), StatError> {
@@ -94,10 +100,16 @@ pub trait Control: Send + Sync + 'static {
     /// served as it says. Called as `stat` is.
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError>;
 
-    /// Reports the pools. Called as `stat` is, and so are the next three; there are none unless a
+    /// Reports the pools. Called as `stat` is, and so are the next four; there are none unless a
     /// server says so.
-    fn pools(&self) -> PoolsAnswer {
-        PoolsAnswer::new(Vec::new())
+    fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
+        Ok(PoolsAnswer::new(Vec::new()))
+    }
+
+    /// Reports one pool.
+    fn pool(&self, name: &str) -> Result<PoolAnswer, CatalogueError> {
+        let (pool, known) = (name.to_owned(), "none".to_owned());
+        Err(CatalogueError::NoSuchPool { pool, known })
     }
 
     /// Reports volumes of pools.

@@ -190,6 +190,8 @@ pub struct VolumesAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolAnswer {
+    /// [`Stat::VERSION`].
+    pub version: u32,
     /// Its name.
     pub name: String,
     /// What its volumes are: `file`, `nbd` or `modelled`.
@@ -211,6 +213,8 @@ pub struct PoolAnswer {
     pub volumes: usize,
     /// The most volumes that it may have.
     pub volumes_max: u32,
+    /// Most requests that its scheduler has in the device.
+    pub depth: u32,
 }
 
 /// All pools.

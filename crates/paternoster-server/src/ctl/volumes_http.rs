@@ -18,10 +18,11 @@ use tokio::task::spawn_blocking;
 
 use super::catalogue_error::CatalogueError;
 use super::export::ExportsQuestion;
-use super::operations::{Operation, Operations};
+use super::operations::{Operation, OperationAnswer, OperationState, Operations};
 use super::problem::{Problem, answered, failed, json, refuse};
 use super::resources::{
-    ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOLS, REOPEN, VOLUME, VOLUMES,
+    ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOL, POOLS, REOPEN, VOLUME,
+    VOLUMES,
 };
 use super::server::{Control, read};
 use super::volume::{Data, Put, RemovalQuestion, VolumesQuestion};
@@ -51,6 +52,7 @@ struct Wait {
 pub(super) fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(POOLS, get(pools))
+        .route(POOL, get(pool))
         .route(VOLUMES, get(volumes))
         .route(VOLUME, get(volume).put(put).patch(patch).delete(remove))
         .route(REOPEN, post(reopen))
@@ -64,7 +66,12 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
 }
 
 async fn pools(State((server, _)): Server) -> Response {
-    answered(spawn_blocking(move || Ok::<_, CatalogueError>(server.pools())).await)
+    answered(spawn_blocking(move || server.pools()).await)
+}
+
+async fn pool(State((server, _)): Server, name: Result<Path<String>, PathRejection>) -> Answer {
+    let name = named(name)?;
+    Ok(answered(spawn_blocking(move || server.pool(&name)).await))
 }
 
 async fn groups(State((server, _)): Server) -> Response {
@@ -219,13 +226,28 @@ async fn export_config(State((server, _)): Server) -> Response {
     }
 }
 
-async fn operation(State((_, operations)): Server, id: Result<Path<u64>, PathRejection>) -> Answer {
+async fn operation(
+    State((server, operations)): Server,
+    id: Result<Path<u64>, PathRejection>,
+) -> Answer {
     let id: u64 = named(id)?;
     if let Some(operation) = operations.get(id) {
-        return Ok(json(StatusCode::OK, &operation));
+        let shown = move || Ok::<_, CatalogueError>(with_clients(&*server, operation));
+        return Ok(answered(spawn_blocking(shown).await));
     }
     let detail = format!("there is no operation {id}, or it ended long ago");
     Err(Problem::new(StatusCode::NOT_FOUND, "no-such-operation", detail).into_response())
+}
+
+/// The same, of a removal that goes on with how many it waits for.
+fn with_clients(server: &dyn Control, operation: OperationAnswer) -> OperationAnswer {
+    let waits = operation.state == OperationState::Running && operation.until.is_some();
+    let clients = match (&*operation.volume, &*operation.export) {
+        _ if !waits => None,
+        ("", export) => server.export(export).ok().map(|export| export.clients),
+        (volume, _) => server.volume(volume).ok().map(|volume| volume.clients),
+    };
+    OperationAnswer { clients, ..operation }
 }
 
 /// Makes what the body says, or has it be so; with `If-None-Match: *` it must not be there.
@@ -266,7 +288,9 @@ async fn run_remove(
     remove: fn(&dyn Control, &str, &RemovalQuestion) -> Result<(), CatalogueError>,
 ) -> Answer {
     let wait = wait(question.wait.as_deref())?;
-    let operation = Operation { kind: "remove", of, name: name.clone(), wait };
+    // One that is wrong is refused by what takes it.
+    let drain = question.drain().ok().map(|drain| Duration::from_nanos(drain.as_nanos()));
+    let operation = Operation { kind: "remove", of, name: name.clone(), wait, drain };
     let work = move || {
         remove(&*server, &name, &question)?;
         Ok((StatusCode::OK, removed(&name)))
@@ -283,7 +307,7 @@ fn begin(
 ) -> Result<Operation, Response> {
     let name = named(name)?;
     let wait = wait(query(question, "wait=2s is allowed")?.wait.as_deref())?;
-    Ok(Operation { kind, of, name, wait })
+    Ok(Operation { kind, of, name, wait, drain: None })
 }
 
 fn object(body: Result<Bytes, BytesRejection>) -> Result<Value, Response> {

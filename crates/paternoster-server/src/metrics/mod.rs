@@ -13,7 +13,7 @@ use std::time::Instant;
 use self::readings::Readings;
 use self::text::{Seconds, Text};
 use crate::ctl::{Control, StatError};
-use crate::stat::{Detail, DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
+use crate::stat::{DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -29,9 +29,9 @@ impl Metrics {
         Self { server, readings: Mutex::default() }
     }
 
-    /// The text of now. Takes as long as `Control::stat`.
+    /// The text of now. Takes as long as `Control::stat_in_parts`.
     pub(crate) fn text(&self) -> Result<String, StatError> {
-        let mut stat = self.server.stat(Detail::Groups)?;
+        let mut stat = self.server.stat_in_parts()?;
         // Whoever panicked has left a reading or none.
         let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = readings.take(Instant::now(), &stat);

@@ -496,6 +496,10 @@ fn volume_that_leaves_too_little_free_is_refused() {
     let body = json!({"pool": "fast", "size": size, "source": {"new": "allocated"}});
     let refused = rig.control().put_volume("a", &body, false).expect_err("there is too little");
     assert!(matches!(refused, CatalogueError::NoSpace { keep_free: 99, .. }), "{refused}");
+    // Whoever asks is told before that.
+    let is_full = seen.f_bavail < seen.f_blocks / 100 * 99;
+    let warnings = rig.stat().disks.remove(0).warnings;
+    assert_eq!(warnings.iter().any(|of| of.contains("keep_free is 99%")), is_full, "{warnings:?}");
     assert_eq!(files(rig.dir.path(), "images"), [""; 0]);
     rig.end();
 }

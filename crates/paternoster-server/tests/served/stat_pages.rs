@@ -1,8 +1,10 @@
 //! The state of groups and volumes, a page at a time.
 
+use std::collections::BTreeMap;
+
 use paternoster_nbd::Command;
 use paternoster_server::ctl::{CatalogueError, Control as _, StatPage, StatQuestion};
-use paternoster_server::stat::{Detail, DiskStat};
+use paternoster_server::stat::{Detail, DiskStat, GroupStat};
 use serde_json::json;
 
 use crate::support::Rig;
@@ -114,5 +116,26 @@ fn volumes_of_a_page_say_what_they_were_asked_for() {
     assert_eq!(mine.map(|of| of.reads), Some(2));
     assert_eq!(page.stat.disks[0].syncs, 1, "all of the pool");
     drop(client);
+    rig.end();
+}
+
+/// An owner that tells of thousands at once serves nobody meanwhile.
+#[test]
+fn metrics_have_the_groups_of_all_also_where_they_are_many() {
+    let rig = volumes();
+    for number in 0..70 {
+        let body = json!({"pool": "fast", "size": "1M", "weight": 100 + number});
+        rig.control().put_volume(&format!("more{number}"), &body, false).expect("it can be made");
+    }
+    let mut client = rig.served_client("more7");
+    client.read(4096, 4096);
+    let [parts, whole] =
+        [rig.control().stat_in_parts(), rig.control().stat(Detail::Groups)].map(|stat| {
+            let groups = stat.expect("every disk answers").disks.remove(0).groups;
+            let of = |group: GroupStat| (group.path, (group.weight, group.connections, group.ops));
+            groups.into_iter().map(of).collect::<BTreeMap<_, _>>()
+        });
+    assert_eq!(parts.len(), 77);
+    assert_eq!(parts, whole);
     rig.end();
 }

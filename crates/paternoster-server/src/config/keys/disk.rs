@@ -145,7 +145,8 @@ keys! {
              be more than the file system has.";
         keep_free: u8 = 0, Percent, restart, of "local-pool", default "`\"0%\"`";
             "Part of the file system of `path` that has to be free for a volume to be made or \
-             grown [while clients are served](operations.md#volumes-while-clients-are-served).";
+             grown [while clients are served](operations.md#volumes-while-clients-are-served); \
+             `stat` warns below that.";
         volumes: u32 = 10_000, VOLUMES, restart, of "pool";
             "Most volumes.";
         scheduler: SchedulerWord = SchedulerWord::Auto, Words::<SchedulerWord>::ALL, live;
