@@ -20,13 +20,18 @@ use crate::rig::{Pool, Rig, delete, put};
 /// Until a new volume can be read: the median, and what one of a hundred may take.
 const MEDIAN: Duration = Duration::from_micros(1_500);
 const ONE_OF_A_HUNDRED: Duration = Duration::from_millis(5);
+/// What the shares of tenants may be off.
+const OFF: f64 = 0.03;
+/// The keys of a modelled pool.
+pub(crate) const MODEL: &str = "servers = 16\nservice_us = 80";
 /// Reads that each tenant has outstanding.
 const DEPTH: u32 = 8;
 
 /// Returns whether each could be read soon enough.
 pub(crate) fn measure(options: &Options) -> Result<bool> {
-    let &Options { made: volumes, loaders, makers, durable, .. } = options;
-    let rig = Rig::start(&Pool::Files { durable })?;
+    let &Options { made: volumes, loaders, makers, durable, modelled, .. } = options;
+    let pool = if modelled { Pool::Modelled(MODEL) } else { Pool::Files { durable } };
+    let rig = Rig::start(&pool)?;
     let next = AtomicUsize::new(0);
     let (ctl, socket) = (&rig.ctl(), &rig.server.socket());
     let mut load = rig.readers(loaders, DEPTH)?;
@@ -58,6 +63,7 @@ pub(crate) fn measure(options: &Options) -> Result<bool> {
         let took = took.collect::<Result<Vec<_>>>()?.concat();
         Ok::<_, anyhow::Error>((took, syncs))
     })?;
+    let shares = load.take_measured().into_iter().map(|of| of.replies).collect::<Vec<_>>();
     load.finish()?;
     for number in 0..volumes {
         delete(ctl, &format!("vm{number}"))?;
@@ -79,8 +85,17 @@ pub(crate) fn measure(options: &Options) -> Result<bool> {
         is_soon = (durable || at(50) <= MEDIAN) && at(99) <= one_of_a_hundred;
     }
     let median = if durable { String::new() } else { format!("p50 {MEDIAN:?}, ") };
-    println!("promised: {median}p99 {one_of_a_hundred:?}");
-    Ok(is_soon)
+    let off = off(&shares);
+    println!("shares of those that read are {:.1} % off at most", off * 100.0);
+    println!("promised: {median}p99 {one_of_a_hundred:?}, and {:.0} %", OFF * 100.0);
+    Ok(is_soon && off <= OFF)
+}
+
+/// How far what each has had is from what it is due, as all have one weight.
+fn off(replies: &[u64]) -> f64 {
+    let all = |of: u64| f64::from(u32::try_from(of).unwrap_or(u32::MAX));
+    let due = all(replies.iter().sum::<u64>()) / all(replies.len().max(1) as u64);
+    replies.iter().map(|had| (all(*had) / due - 1.0).abs()).fold(0.0, f64::max)
 }
 
 /// How long a sync takes of a file that is new.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::first_read::MODEL;
 use crate::rig::{LOADERS, Pool, Rig, measured, median_of, put};
 
 /// Volumes that nobody uses.
@@ -18,7 +19,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Returns whether they keep as much.
 pub(crate) fn measure(pairs: u32) -> Result<bool> {
     // More than a core serves.
-    let pool = Pool::Modelled("servers = 16\nservice_us = 80");
+    let pool = Pool::Modelled(MODEL);
     let [alone, among] = [Rig::start(&pool)?, Rig::start(&pool)?];
     for number in 0..IDLE {
         put(&among.ctl(), &format!("idle{number}"), "1M")?;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   first_read.rs   how soon one that is made can be read, while others load the pool
+//!   many.rs         what ten thousand take that nobody uses
 //!   idle.rs         what a thousand that nobody uses take from those that work
 //!   syncs.rs        how late readers of one are while another is flushed all the time
 //!   soak.rs         whether anything is left of those that are gone
@@ -11,6 +12,7 @@
 
 mod first_read;
 mod idle;
+mod many;
 mod rig;
 mod soak;
 mod syncs;
@@ -51,6 +53,10 @@ struct Options {
     #[arg(long)]
     durable: bool,
 
+    /// Read first from volumes of a modelled pool, 16 times 80 µs, in place of files
+    #[arg(long, conflicts_with = "durable")]
+    modelled: bool,
+
     /// For how long to make and remove volumes
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     soak: u64,
@@ -73,6 +79,7 @@ struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     FirstRead,
+    Many,
     Idle,
     Syncs,
     Soak,
@@ -90,6 +97,7 @@ fn main() -> Result<ExitCode> {
         }
         let is_met = match part {
             Part::FirstRead => first_read::measure(&options),
+            Part::Many => many::measure(),
             Part::Idle => idle::measure(options.pairs),
             Part::Syncs => syncs::measure(options.pairs),
             Part::Soak => {

@@ -56,13 +56,13 @@ pub(crate) fn measure(durable: bool, span: Duration, rate: u32) -> Result<bool> 
 
 /// What the process uses.
 #[derive(Clone, Copy, Debug)]
-struct Used {
-    anonymous_kib: u64,
-    descriptors: usize,
+pub(crate) struct Used {
+    pub(crate) anonymous_kib: u64,
+    pub(crate) descriptors: usize,
 }
 
 impl Used {
-    fn now() -> Result<Self> {
+    pub(crate) fn now() -> Result<Self> {
         let status = fs::read_to_string("/proc/self/status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("RssAnon")?;

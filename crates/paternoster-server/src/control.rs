@@ -102,7 +102,7 @@ impl Control for ControlHandle {
         let stats: Result<Vec<_>, _> = answers.filter_map(Result::transpose).collect();
         let mut stats =
             stats.map_err(|error| StatError(format!("a disk does not answer: {error}")))?;
-        self.catalogue.warn_of_room(&mut stats);
+        self.catalogue.warn(&mut stats);
         Ok(Stat::new(stats))
     }
 

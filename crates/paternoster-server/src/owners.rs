@@ -21,7 +21,7 @@ use crate::announce;
 use crate::catalogue::{Groups, ServedVolume};
 use crate::clients::Export;
 use crate::common::Common;
-use crate::config::{AtStop, BackendConfig, Config, DiskConfig, devices_of, sharing_devices};
+use crate::config::{AtStop, BackendConfig, Config, DiskConfig, devices_of};
 use crate::connections::{Connections, DiskLabel, Scheduler, Tenants, Volumes, nbd};
 use crate::depth::Depth;
 use crate::export_table::{Entry, Told};
@@ -246,7 +246,6 @@ impl Starter {
             config: disk.clone(),
             volumes: Volumes::new(disk.is_pool, ids().zip(&disk.volumes)),
             devices: devices_of(disk),
-            shares: sharing_devices(&of.config.disks).remove(&of.index),
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new()?;

@@ -94,6 +94,7 @@ impl Reload {
         following: &mut UnderWay,
     ) -> Result<ReloadAnswer, ReloadError> {
         self.compare()?;
+        self.file.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
         catalogue.follow_groups(&self.file, &self.turnover);
         let asked =
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));

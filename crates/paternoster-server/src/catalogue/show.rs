@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::image::{check_free, free};
 use super::stat_page::VOLUMES_AT_ONCE;
 use super::{Catalogue, Disk, Volume};
-use crate::config::is_in;
+use crate::config::{is_in, sharing_devices};
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
     VolumesQuestion,
@@ -114,13 +114,18 @@ impl Catalogue {
         })
     }
 
-    /// Adds to each pool that no volume is made in it, if too little is free for that.
-    pub(crate) fn warn_of_room(&self, stats: &mut [DiskStat]) {
-        for pool in self.disks().iter().filter(|disk| disk.is_pool) {
-            if let Err(full) = check_free(pool, 0)
-                && let Some(of) = stats.iter_mut().find(|of| of.name == pool.name)
-            {
-                of.warnings.push(full.to_string());
+    /// Adds what is to be said of disks and pools beside what their owners say: that some are on
+    /// one device, and that no volume is made where too little is free.
+    pub(crate) fn warn(&self, stats: &mut [DiskStat]) {
+        let disks = self.disks();
+        let names: Vec<_> = disks.iter().map(|disk| (disk.config.what(), &*disk.name)).collect();
+        let devices: Vec<_> = disks.iter().map(|disk| disk.devices.clone()).collect();
+        let mut shared = sharing_devices(&names, &devices);
+        for (place, disk) in disks.iter().enumerate() {
+            let full = disk.is_pool.then(|| check_free(disk, 0).err()).flatten();
+            let full = full.map(|full| full.to_string());
+            if let Some(of) = stats.iter_mut().find(|of| of.name == disk.name) {
+                of.warnings.extend(shared.remove(&place).into_iter().chain(full));
             }
         }
     }

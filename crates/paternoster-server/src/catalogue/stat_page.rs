@@ -44,7 +44,7 @@ impl Catalogue {
         for disk in &disks {
             stats.extend(self.still(disk, self.disk_page(disk, &page, question.volumes))?);
         }
-        self.warn_of_room(&mut stats);
+        self.warn(&mut stats);
         Ok(StatPage { stat: Stat::new(stats), next })
     }
 

@@ -61,13 +61,6 @@ pub(crate) fn apart(pool: &DiskConfig) -> Option<String> {
     })
 }
 
-/// Returns a sentence for each disk, by its place, that has a device in common with another one.
-pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
-    let devices: Vec<_> = disks.iter().map(|disk| of(disk).unwrap_or_default()).collect();
-    let names: Vec<_> = disks.iter().map(|disk| (disk.what(), disk.name.as_str())).collect();
-    sentences(&names, &devices)
-}
-
 /// Returns a sentence about a disk that claims to rotate and is not believed, where nothing else is
 /// set.
 pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
@@ -85,9 +78,13 @@ fn claim(what: &str, disk: &str, device: &str) -> String {
     )
 }
 
-/// A sentence is of all disks that are on one device, or that another one of them links: a disk on
-/// two devices, and each of those.
-fn sentences(names: &[(&str, &str)], devices: &[BTreeSet<String>]) -> BTreeMap<usize, String> {
+/// Returns a sentence for each disk or pool, by its place, that has a device in common with another
+/// one: of all that are on one device, or that another one of them links (a disk on two devices,
+/// and each of those). `names` says what each is, and its name.
+pub(crate) fn shared(
+    names: &[(&str, &str)],
+    devices: &[BTreeSet<String>],
+) -> BTreeMap<usize, String> {
     let mut together: Vec<(BTreeSet<usize>, BTreeSet<&str>)> = Vec::new();
     for (disk, on) in devices.iter().enumerate() {
         let on: BTreeSet<_> = on.iter().map(String::as_str).collect();
@@ -101,8 +98,8 @@ fn sentences(names: &[(&str, &str)], devices: &[BTreeSet<String>]) -> BTreeMap<u
         together = others;
         together.push((disks, all));
     }
-    let shared = together.into_iter().filter(|(disks, _)| disks.len() > 1);
-    let sentences = shared.flat_map(|(disks, _)| {
+    let several = together.into_iter().filter(|(disks, _)| disks.len() > 1);
+    let sentences = several.flat_map(|(disks, _)| {
         let common = common_devices(&disks, devices);
         let are_disks = disks.iter().all(|&disk| names[disk].0 == "disk");
         let called = |&disk: &usize| match names[disk] {
@@ -150,7 +147,7 @@ mod tests {
     fn said_of(disks: &[((&str, &str), &[&str])]) -> BTreeMap<usize, String> {
         let names: Vec<_> = disks.iter().map(|(name, _)| *name).collect();
         let devices = disks.iter().map(|(_, on)| on.iter().map(|&name| name.to_owned()).collect());
-        sentences(&names, &devices.collect::<Vec<_>>())
+        shared(&names, &devices.collect::<Vec<_>>())
     }
 
     #[test]

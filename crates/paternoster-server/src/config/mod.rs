@@ -258,7 +258,10 @@ impl Config {
             )
         });
         // Each sentence once, not for each of its disks.
-        let shared: BTreeSet<_> = devices::shared(&self.disks).into_values().collect();
+        let names: Vec<_> = self.disks.iter().map(|disk| (disk.what(), &*disk.name)).collect();
+        let on: Vec<_> =
+            self.disks.iter().map(|disk| devices::of(disk).unwrap_or_default()).collect();
+        let shared: BTreeSet<_> = devices::shared(&names, &on).into_values().collect();
         let long = self.listen.iter().filter_map(Listen::notice);
         let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
         notices.chain(apart).chain(shared).chain(long).collect()

@@ -76,8 +76,6 @@ pub(crate) struct DiskLabel {
     pub(crate) volumes: Volumes,
     /// The devices that its file is on; none of another back end, and empty if unknown.
     pub(crate) devices: Option<BTreeSet<String>>,
-    /// That other disks are on the same device, as a sentence.
-    pub(crate) shares: Option<String>,
 }
 
 #[cfg(test)]
@@ -88,7 +86,7 @@ impl DiskLabel {
         let (name, backend) = ("d".to_owned(), BackendConfig::Memory { size: 1 });
         let config = DiskConfig::whole(name, keys, backend, scheduler.into());
         let volumes = Volumes::new(false, [(volume, &config.volumes[0])]);
-        Self { config, volumes, devices: None, shares: None }
+        Self { config, volumes, devices: None }
     }
 }
 

@@ -174,8 +174,8 @@ impl Connections {
         sorted.into_iter().map(|queue| QueueStat::of(queue, &formatter)).collect()
     }
 
-    /// What is to be said of weights that do not bind all, of disks on one device, and of limits
-    /// that cannot hold, a sentence each; nothing of limits that the scheduler does not have.
+    /// What is to be said of weights that do not bind all, and of limits that cannot hold, a
+    /// sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
         let backend = self.label.volumes.any().map(|volume| owner.backend(volume));
@@ -183,8 +183,7 @@ impl Connections {
         let unbound = cache.filter(|cache| !cache.binds).map(announce::unbound);
         let is_far = self.label.config.backend.kind() == "nbd";
         let far = if is_far { self.label.volumes.warnings(owner) } else { Vec::new() };
-        let shares = self.label.shares.clone();
-        let mut warnings: Vec<_> = unbound.into_iter().chain(far).chain(shares).collect();
+        let mut warnings: Vec<_> = unbound.into_iter().chain(far).collect();
         warnings.extend(self.greatest_rate.warnings(elevator));
         if !elevator.scheduler().kind().has_group_limits() {
             return warnings;

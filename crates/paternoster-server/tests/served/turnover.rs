@@ -90,6 +90,26 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Where it is known on what devices files are.
+#[test]
+fn disk_that_comes_to_the_device_of_a_pool_has_both_tell_of_it() {
+    let rig = serve();
+    let known = !paternoster_disk::devices_of(rig.dir.path()).is_empty();
+    let told = || {
+        let said = |of: String| of.contains("are on the same device (");
+        let disks = rig.stat().disks.into_iter();
+        let told = disks.filter(|disk| disk.warnings.iter().cloned().any(said));
+        told.map(|disk| disk.name).collect::<Vec<_>>()
+    };
+    assert_eq!(told(), [""; 0]);
+    let more = "[disks.e]\npath = \"DIR/c.img\"\n[exports.e]\ndisk = \"e\"\n[disks.d]";
+    apply(&rig, &with(&[("[disks.d]", more)]));
+    assert_eq!(told(), if known { vec!["p", "e"] } else { vec![] });
+    apply(&rig, FILE);
+    eventually("it has gone, and with it what was told", || told().is_empty());
+    rig.end();
+}
+
 #[test]
 fn what_nobody_uses_comes_and_goes_at_once() {
     let rig = serve();
