@@ -1,8 +1,8 @@
 //! `cargo xtask bench volumes`: what it costs that volumes come, stay, sync and go.
 //!
 //! ```text
-//!   first_read.rs   how soon one that is made can be read, while others load the pool
 //!   many.rs         what ten thousand take that nobody uses
+//!   first_read.rs   how soon one that is made can be read, while others load the pool
 //!   idle.rs         what a thousand that nobody uses take from those that work
 //!   syncs.rs        how late readers of one are while another is flushed all the time
 //!   soak.rs         whether anything is left of those that are gone
@@ -36,7 +36,8 @@ struct Options {
     parts: Vec<Part>,
 
     /// Volumes to make
-    #[arg(long, value_name = "VOLUMES", default_value_t = 1000)]
+    #[arg(long, value_name = "VOLUMES", default_value_t = 1000,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=5000))]
     made: usize,
 
     /// Tenants that read all the time meanwhile, at most eight
@@ -78,8 +79,9 @@ struct Options {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    FirstRead,
+    // Before any other has made the process larger.
     Many,
+    FirstRead,
     Idle,
     Syncs,
     Soak,

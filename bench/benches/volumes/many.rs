@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use paternoster_load::LocalServer;
 
+use crate::rig::number;
 use crate::soak::Used;
 
 /// Volumes, each with an export and a group of its own.
@@ -41,7 +42,7 @@ pub(crate) fn measure() -> Result<bool> {
     thread::sleep(WATCHED);
     let wake_ups = wake_ups()? - slept;
     server.end()?;
-    let each = |more: u64| f64::from(u32::try_from(more).unwrap_or(u32::MAX)) / f64::from(VOLUMES);
+    let each = |more: u64| number(more) / f64::from(VOLUMES);
     let kib = each(after.anonymous_kib.saturating_sub(before.anonymous_kib));
     let descriptors = each((after.descriptors - before.descriptors) as u64);
     println!("{VOLUMES} volumes that nobody uses: started in {start:.2?}");
@@ -53,7 +54,7 @@ pub(crate) fn measure() -> Result<bool> {
 
 /// How often the threads of disks in this process have slept so far.
 fn wake_ups() -> Result<u64> {
-    let mut wake_ups = 0;
+    let (mut wake_ups, mut threads) = (0, 0);
     for thread in fs::read_dir("/proc/self/task")? {
         let status = fs::read_to_string(thread?.path().join("status"))?;
         let value = |key: &str| {
@@ -62,7 +63,9 @@ fn wake_ups() -> Result<u64> {
         };
         if value("Name:")?.starts_with("disk ") {
             wake_ups += value("voluntary_ctxt_switches:")?.parse::<u64>()?;
+            threads += 1;
         }
     }
+    ensure!(threads > 0, "there is no thread of a disk");
     Ok(wake_ups)
 }

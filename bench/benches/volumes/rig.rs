@@ -16,8 +16,14 @@ use tempfile::TempDir;
 
 /// Volumes of the file, which those who work use.
 pub(crate) const LOADERS: usize = 8;
+/// Reads that each of them has outstanding.
+pub(crate) const DEPTH: u32 = 8;
 /// Of each.
 const LOADED: u64 = 64 << 20;
+/// How long is measured at a time.
+pub(crate) const WINDOW: Duration = Duration::from_secs(1);
+/// The keys of a modelled pool that is as fast as a core.
+pub(crate) const MODEL: &str = "servers = 16\nservice_us = 80";
 
 /// The server.
 pub(crate) struct Rig {
@@ -84,14 +90,19 @@ pub(crate) fn loader_name(number: usize) -> String {
     format!("loader{number}")
 }
 
-/// What all clients together got within that long, between two pauses.
-pub(crate) fn measured(load: &mut Load, span: Duration) -> Result<Measured> {
+/// What all clients together got within a window, between two pauses.
+pub(crate) fn measured(load: &mut Load) -> Result<Measured> {
     load.resume()?;
     load.take_measured();
-    load.run_for(span)?;
+    load.run_for(WINDOW)?;
     let measured = load.take_measured();
     load.pause()?;
     measured.into_iter().reduce(|sum, one| sum.and(&one)).context("there are clients")
+}
+
+/// A number as one that can be divided.
+pub(crate) fn number(of: u64) -> f64 {
+    f64::from(u32::try_from(of).unwrap_or(u32::MAX))
 }
 
 /// The middle of them, with the least and the greatest.

@@ -8,14 +8,12 @@ use std::time::Duration;
 use anyhow::Result;
 use paternoster_load::{Load, OneByOne};
 
-use crate::rig::{Pool, Rig, loader_name, measured, median_of};
+use crate::rig::{Pool, Rig, WINDOW, loader_name, measured, median_of};
 
 /// How much later one of a hundred reads may be with FLUSH than without.
 const LATER: f64 = 1.2;
 /// Reads that are outstanding.
 const DEPTH: u32 = 4;
-/// How long each is measured at a time.
-const WINDOW: Duration = Duration::from_secs(1);
 /// How long a sync takes, which a writer without FLUSH waits as well.
 const SYNC: Duration = Duration::from_millis(5);
 
@@ -79,7 +77,7 @@ fn beside(load: &mut Load, writer: &mut OneByOne, other: Other) -> Result<f64> {
             }
             Ok(())
         });
-        let measured = measured(load, WINDOW);
+        let measured = measured(load);
         stop.store(true, Ordering::Relaxed);
         writing.join().expect("no panic")?;
         measured

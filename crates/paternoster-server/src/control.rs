@@ -190,11 +190,15 @@ impl Control for ControlHandle {
         let reload = Reload::read(path, &self.config, &self.catalogue)?;
         match mode {
             ReloadMode::DryRun => reload.would_do(),
-            ReloadMode::Apply => reload.apply(&self.catalogue, &mut following),
+            ReloadMode::Apply => {
+                let before = following.file.clone();
+                let before = before.as_deref().unwrap_or(&self.config);
+                reload.apply(before, &self.catalogue, &mut following)
+            }
         }
     }
 
-    fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
+    fn pools(&self) -> PoolsAnswer {
         self.catalogue.pools()
     }
 

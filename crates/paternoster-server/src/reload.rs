@@ -87,14 +87,19 @@ impl Reload {
         Ok(changes)
     }
 
-    /// Makes what is served as the file says. What goes on when this returns is logged.
+    /// Makes what is served as the file says, which was read after the one `before`. What goes on
+    /// when this returns is logged.
     pub(crate) fn apply(
         self,
+        before: &Config,
         catalogue: &Arc<Catalogue>,
         following: &mut UnderWay,
     ) -> Result<ReloadAnswer, ReloadError> {
         self.compare()?;
-        self.file.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+        let told = before.notices();
+        for notice in self.file.notices().iter().filter(|notice| !told.contains(notice)) {
+            tracing::warn!("{notice}");
+        }
         catalogue.follow_groups(&self.file, &self.turnover);
         let asked =
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));

@@ -230,6 +230,15 @@ fn failed_sync_of_a_volume_is_no_other_ones_trouble_until_it_is_reopened() {
     ctl(&served, &["volume", "reopen", "bad"]).expect("it has no clients");
     assert!(is_in("ready"));
     assert_eq!([flushed("bad"), flushed("good")], [0, 0]);
+    // The sync that fails is that of the change itself, which is asked for again.
+    fs::write(&fails, "").expect("a file");
+    let refused =
+        || ctl(&served, &["volume", "set", "bad", "ioprio=idle"]).expect_err("nothing is durable");
+    eventually("its client has left", || refused().contains("has failed: reopen it first"));
+    assert!(refused().contains("reopen it first"));
+    assert!(ctl(&served, &["volume", "reopen", "bad"]).is_ok() && is_in("ready"));
+    fs::remove_file(&fails).expect("it is there");
+    assert_eq!([flushed("bad"), flushed("good")], [0, 0]);
     served.end();
     files.into_iter().for_each(Mounted::unmount);
 }
@@ -256,7 +265,8 @@ fn template_on_xfs_shares_its_blocks_with_what_is_made_of_it() {
     let read = |command: &str, uri: &str| io("--read-only", command, uri);
     let golden = create("golden", &["--size", "64M"]);
     write("write -P 7 0 48M", &golden);
-    ctl(&served, &["volume", "set", "golden", "read_only=true"]).expect("nobody uses it");
+    let set = ["volume", "set", "golden", "read_only=true"];
+    eventually("its client has left", || ctl(&served, &set).is_ok());
     let free = || {
         let seen = statvfs(&images).expect("it is mounted");
         seen.f_bfree * seen.f_frsize

@@ -210,6 +210,9 @@ impl Catalogue {
         let (served, mut before, mut size) = {
             let mut state = self.state();
             let volume = state.volume(name)?;
+            if volume.sync_failed && changes.is_some() {
+                return Err(CatalogueError::Poisoned(name.clone()));
+            }
             (volume.stage.served(), volume.asked.of.clone(), volume.size)
         };
         let new_size = wanted.more.size.unwrap_or(size);
@@ -260,13 +263,17 @@ impl Catalogue {
                 (volume.stage, volume.asked.of) = (Stage::Ready(id), to_be);
                 (volume.size, volume.backend) = (new_size, backend.with_size(new_size));
                 volume.asked.has_own_group = own_group;
+                // Nothing but a reopening has come here with it.
+                volume.sync_failed = false;
                 return Ok(());
             }
             Err(error) => error,
         };
-        let stage = match serve(&before, size) {
-            Ok(id) => Stage::Ready(id),
-            Err(_) => Stage::Missing(error.to_string()),
+        // One that has lost writes is not served as if it had not.
+        let lost = self.state().volume(name)?.sync_failed;
+        let stage = match (!lost).then(|| serve(&before, size)) {
+            Some(Ok(id)) => Stage::Ready(id),
+            Some(Err(_)) | None => Stage::Missing(error.to_string()),
         };
         self.state().volume(name)?.stage = stage;
         self.record_again(name);
@@ -319,11 +326,13 @@ impl Catalogue {
         })?;
         // After a failed sync there is nothing that another would tell; nor where a server has been
         // lost.
-        let sync = !state.sync_failed && state.warnings.is_empty();
+        let sync_failed = state.sync_failed;
+        let sync = !sync_failed && state.warnings.is_empty();
         let leaving = self.volume_leaves(of, served, Nanos::ZERO, sync)?;
         let Removed { backend, synced } = self.left(leaving)?;
         let mut state = self.state();
         let volume = state.volume(name)?;
+        volume.sync_failed |= sync_failed || synced.is_err();
         if let Err(errno) = synced {
             let why = errno.to_string();
             volume.stage = Stage::Missing(format!("a sync failed: {why}"));

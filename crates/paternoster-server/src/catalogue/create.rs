@@ -14,8 +14,8 @@ use super::durable::logged;
 use super::image::{Plan, check_free, check_least, check_size, other_source};
 use super::{Asked, Catalogue, Disk, Stage, State, Volume};
 use crate::config::{
-    BackendConfig, EXPORT, GroupKeys, PoolKind, SameDevice, Source, VOLUME, Wanted, ask_far,
-    check_volume_name, far_server, is_in,
+    BackendConfig, EXPORT, GroupKeys, PoolKind, SameDevice, Source, VOLUME, Wanted, apart_from,
+    ask_far, check_volume_name, far_server, is_in,
 };
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
@@ -159,7 +159,8 @@ impl Catalogue {
         let writes = of_file.unwrap_or(!of.keys.read_only);
         let asked = Asked { is_of_file, ..Asked::by_request(of, has_own_group) };
         let (backend, room) = (backend.clone(), Some(room));
-        let volume = Volume { asked, backend, size, writes, stage: Stage::Creating, room };
+        let (creating, sync_failed) = (Stage::Creating, false);
+        let volume = Volume { asked, backend, size, writes, stage: creating, sync_failed, room };
         state.volumes.insert(name, volume);
         Ok(Reserved { catalogue: self, name: &wanted.name, is_kept: false })
     }
@@ -193,7 +194,7 @@ impl Catalogue {
             _ => CatalogueError::NotOpened { name: name.clone(), why: format!("{error:#}") },
         })?;
         if let BackendConfig::File { path, .. } = &of {
-            check_device(pool, path)?;
+            check_device(pool, name, path)?;
         }
         let has = opened.capabilities().size;
         if has < size {
@@ -358,7 +359,7 @@ pub(super) fn not_own(wanted: &Wanted) -> CatalogueError {
 }
 
 /// Refuses an image that is on another device than its pool.
-fn check_device(pool: &Disk, path: &Path) -> Result<(), CatalogueError> {
+fn check_device(pool: &Disk, volume: &str, path: &Path) -> Result<(), CatalogueError> {
     // Mostly it is on the same file system.
     let number = |path: &Path| std::fs::metadata(path).ok().map(|seen| (seen.dev(), seen.rdev()));
     if pool.config.keys.path.as_deref().and_then(number) == number(path) {
@@ -373,12 +374,15 @@ fn check_device(pool: &Disk, path: &Path) -> Result<(), CatalogueError> {
         devices.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     };
     let (on, of_pool) = (list(&on), list(&pool.devices));
-    let why = format!("it is on {on}, and pool {:?} is on {of_pool}", pool.name);
     if pool.config.keys.same_device == SameDevice::Warn {
-        tracing::warn!(disk = pool.name, ?path, "{why}: weights do not hold between them");
+        tracing::warn!("{}", apart_from(&pool.name, volume, &on, &of_pool));
         return Ok(());
     }
-    let why = why + ": a pool is one device (same_device = \"warn\" allows it)";
+    let why = format!(
+        "it is on {on}, and pool {:?} is on {of_pool}: a pool is one device (same_device = \
+         \"warn\" allows it)",
+        pool.name
+    );
     Err(CatalogueError::Image { path: path.to_owned(), why })
 }
 

@@ -160,7 +160,9 @@ impl State {
             asked.of.more.size = Some(export.size);
             let (size, writes) = (export.size, volume.writes);
             let (stage, room) = (Stage::Ready(volume.id), None);
-            self.volumes.insert(name, Volume { asked, backend, size, writes, stage, room });
+            let sync_failed = false;
+            let volume = Volume { asked, backend, size, writes, stage, sync_failed, room };
+            self.volumes.insert(name, volume);
         }
         self.disks.push(Arc::new(Disk::new(of, served)));
     }

@@ -225,7 +225,8 @@ impl Catalogue {
         let mut state = self.state();
         let asked = Asked::recorded(wanted.clone(), record, &state.groups);
         let writes = !wanted.keys.read_only;
-        let volume = Volume { asked, backend, size, writes, stage: opening, room: None };
+        let (sync_failed, room) = (false, None);
+        let volume = Volume { asked, backend, size, writes, stage: opening, sync_failed, room };
         state.volumes.insert(wanted.name.clone(), volume);
     }
 

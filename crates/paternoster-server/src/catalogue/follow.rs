@@ -40,8 +40,8 @@ pub(super) const IN_WAY: &str = "it comes when what is in its way has gone";
 /// What the passes so far have left to do.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
-    /// The file that was read last.
-    file: Option<Arc<Config>>,
+    /// The file that was read last; none since the start.
+    pub(crate) file: Option<Arc<Config>>,
     going: Vec<Going>,
     /// Disks whose owners end.
     pub(super) ending: Vec<Arc<Disk>>,

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
-use paternoster_disk::{Damage, VolumeId};
+use paternoster_disk::VolumeId;
 use serde_json::Value;
 
 use super::image::{check_free, free};
 use super::stat_page::VOLUMES_AT_ONCE;
 use super::{Catalogue, Disk, Volume};
 use crate::config::{is_in, sharing_devices};
+use crate::control::PATIENCE;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
     VolumesQuestion,
@@ -80,53 +83,55 @@ impl Catalogue {
     }
 
     /// Shows all pools.
-    pub(crate) fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
-        let mut shown = Vec::new();
-        for pool in self.disks().iter().filter(|disk| disk.is_pool) {
-            shown.extend(self.still(pool, self.show_pool(pool))?);
-        }
-        Ok(PoolsAnswer::new(shown))
+    pub(crate) fn pools(&self) -> PoolsAnswer {
+        let pools: Vec<_> = self.disks().into_iter().filter(|disk| disk.is_pool).collect();
+        self.show_pools(&pools)
     }
 
     /// Shows one pool.
     pub(crate) fn pool_answer(&self, name: &str) -> Result<PoolAnswer, CatalogueError> {
-        self.show_pool(&*self.pool(name)?)
+        let mut shown = self.show_pools(&[self.pool(name)?]).pools;
+        Ok(shown.remove(0))
     }
 
-    fn show_pool(&self, pool: &Disk) -> Result<PoolAnswer, CatalogueError> {
-        // Both may take their time, and nobody else waits for them.
-        let depth = pool.answer(&pool.owner.stat_without_groups())?.depth;
-        let free = free(pool).map(|(free, _)| free);
-        let (volumes, used) =
-            self.state().used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
-        Ok(PoolAnswer {
-            version: Stat::VERSION,
-            name: pool.name.clone(),
-            backend: pool.config.backend.kind().to_owned(),
-            path: pool.config.keys.path.clone(),
-            devices: pool.devices.clone(),
-            capacity: pool.config.keys.capacity,
-            used,
-            free,
-            volumes,
-            volumes_max: pool.config.keys.volumes,
-            depth,
-        })
+    fn show_pools(&self, pools: &[Arc<Disk>]) -> PoolsAnswer {
+        let begun = Instant::now();
+        let asked = pools.iter().map(|pool| pool.owner.stat_without_groups());
+        let asked: Vec<_> = asked.collect();
+        let shown = pools.iter().zip(asked).map(|(pool, asked)| {
+            // File systems and owners may take their time, and nobody else waits for them.
+            let depth = asked.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())).ok();
+            let free = free(pool).map(|(free, _)| free);
+            let (volumes, used) =
+                self.state().used_by(|volume| volume.keys.pool.as_ref() == Some(&pool.name));
+            PoolAnswer {
+                version: Stat::VERSION,
+                name: pool.name.clone(),
+                backend: pool.config.backend.kind().to_owned(),
+                path: pool.config.keys.path.clone(),
+                devices: pool.devices.clone(),
+                capacity: pool.config.keys.capacity,
+                used,
+                free,
+                volumes,
+                volumes_max: pool.config.keys.volumes,
+                depth: depth.map(|stat| stat.depth),
+            }
+        });
+        PoolsAnswer::new(shown.collect())
     }
 
     /// Adds what is to be said of disks and pools beside what their owners say: that some are on
     /// one device, and that no volume is made where too little is free.
     pub(crate) fn warn(&self, stats: &mut [DiskStat]) {
         let disks = self.disks();
-        let names: Vec<_> = disks.iter().map(|disk| (disk.config.what(), &*disk.name)).collect();
-        let devices: Vec<_> = disks.iter().map(|disk| disk.devices.clone()).collect();
-        let mut shared = sharing_devices(&names, &devices);
+        let on = |disk: &Arc<Disk>| (disk.config.what(), disk.name.clone(), disk.devices.clone());
+        let mut shared = sharing_devices(disks.iter().map(on));
         for (place, disk) in disks.iter().enumerate() {
+            let Some(of) = stats.iter_mut().find(|of| of.name == disk.name) else { continue };
             let full = disk.is_pool.then(|| check_free(disk, 0).err()).flatten();
             let full = full.map(|full| full.to_string());
-            if let Some(of) = stats.iter_mut().find(|of| of.name == disk.name) {
-                of.warnings.extend(shared.remove(&place).into_iter().chain(full));
-            }
+            of.warnings.extend(shared.remove(&place).into_iter().chain(full));
         }
     }
 
@@ -187,9 +192,6 @@ impl Catalogue {
             if state.sync_failed && of.state == VolumeStage::Ready {
                 of.state = VolumeStage::Poisoned;
                 of.why = Some("a sync has failed: reopen it".to_owned());
-            }
-            if state.damage == Some(Damage::Deleted) {
-                of.state = VolumeStage::Missing;
             }
             let damage = state.damage.map(|damage| damage.to_string());
             let warnings = (!state.warnings.is_empty()).then(|| state.warnings.join("; "));

@@ -129,7 +129,7 @@ impl Catalogue {
     }
 
     /// What a disk has answered; none if it has gone since it was asked.
-    pub(super) fn still<T>(
+    fn still<T>(
         &self,
         disk: &Disk,
         answer: Result<T, CatalogueError>,

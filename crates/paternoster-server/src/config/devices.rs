@@ -53,12 +53,16 @@ pub(crate) fn apart(pool: &DiskConfig) -> Option<String> {
     pool.volumes.iter().find_map(|volume| {
         let on = of_volume(&volume.backend).unwrap_or_default();
         let [on, of_pool] = device.add(on).err()?;
-        Some(format!(
-            "pool {:?}: volume {:?} is on {on}, and the pool is on {of_pool}: one depth and one \
-             share are used for devices that differ",
-            pool.name, volume.name
-        ))
+        Some(apart_from(&pool.name, &volume.name, &on, &of_pool))
     })
+}
+
+/// That a volume is on another device than its pool.
+pub(crate) fn apart_from(pool: &str, volume: &str, on: &str, of_pool: &str) -> String {
+    format!(
+        "pool {pool:?}: volume {volume:?} is on {on}, and the pool is on {of_pool}: one depth and \
+         one share are used for devices that differ"
+    )
 }
 
 /// Returns a sentence about a disk that claims to rotate and is not believed, where nothing else is
@@ -80,11 +84,12 @@ fn claim(what: &str, disk: &str, device: &str) -> String {
 
 /// Returns a sentence for each disk or pool, by its place, that has a device in common with another
 /// one: of all that are on one device, or that another one of them links (a disk on two devices,
-/// and each of those). `names` says what each is, and its name.
+/// and each of those). Of each comes what it is, its name, and its devices.
 pub(crate) fn shared(
-    names: &[(&str, &str)],
-    devices: &[BTreeSet<String>],
+    disks: impl Iterator<Item = (&'static str, String, BTreeSet<String>)>,
 ) -> BTreeMap<usize, String> {
+    let (names, devices): (Vec<_>, Vec<_>) =
+        disks.map(|(what, name, devices)| ((what, name), devices)).unzip();
     let mut together: Vec<(BTreeSet<usize>, BTreeSet<&str>)> = Vec::new();
     for (disk, on) in devices.iter().enumerate() {
         let on: BTreeSet<_> = on.iter().map(String::as_str).collect();
@@ -100,9 +105,9 @@ pub(crate) fn shared(
     }
     let several = together.into_iter().filter(|(disks, _)| disks.len() > 1);
     let sentences = several.flat_map(|(disks, _)| {
-        let common = common_devices(&disks, devices);
+        let common = common_devices(&disks, &devices);
         let are_disks = disks.iter().all(|&disk| names[disk].0 == "disk");
-        let called = |&disk: &usize| match names[disk] {
+        let called = |&disk: &usize| match &names[disk] {
             (_, name) if are_disks => format!("{name:?}"),
             (what, name) => format!("{what} {name:?}"),
         };
@@ -144,10 +149,10 @@ mod tests {
         said_of(&disks.iter().map(|&(name, on)| (("disk", name), on)).collect::<Vec<_>>())
     }
 
-    fn said_of(disks: &[((&str, &str), &[&str])]) -> BTreeMap<usize, String> {
-        let names: Vec<_> = disks.iter().map(|(name, _)| *name).collect();
-        let devices = disks.iter().map(|(_, on)| on.iter().map(|&name| name.to_owned()).collect());
-        shared(&names, &devices.collect::<Vec<_>>())
+    fn said_of(disks: &[((&'static str, &str), &[&str])]) -> BTreeMap<usize, String> {
+        shared(disks.iter().map(|&((what, name), on)| {
+            (what, name.to_owned(), on.iter().map(|&name| name.to_owned()).collect())
+        }))
     }
 
     #[test]

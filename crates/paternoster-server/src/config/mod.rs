@@ -54,7 +54,9 @@ use std::path::{Path, PathBuf};
 use paternoster::{GroupLimits, Weight};
 
 pub use crate::depth::Depth;
-pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
+pub(crate) use devices::{
+    apart_from, claims_to_rotate, of as devices_of, shared as sharing_devices,
+};
 pub(crate) use difference::{Tables, needs_restart, place_of, sockets_in, waits_for_restart};
 pub use disk::{BackendConfig, DiskConfig, VolumeConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
@@ -258,10 +260,11 @@ impl Config {
             )
         });
         // Each sentence once, not for each of its disks.
-        let names: Vec<_> = self.disks.iter().map(|disk| (disk.what(), &*disk.name)).collect();
-        let on: Vec<_> =
-            self.disks.iter().map(|disk| devices::of(disk).unwrap_or_default()).collect();
-        let shared: BTreeSet<_> = devices::shared(&names, &on).into_values().collect();
+        let on = |disk: &DiskConfig| {
+            (disk.what(), disk.name.clone(), devices::of(disk).unwrap_or_default())
+        };
+        let shared: BTreeSet<_> =
+            devices::shared(self.disks.iter().map(on)).into_values().collect();
         let long = self.listen.iter().filter_map(Listen::notice);
         let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
         notices.chain(apart).chain(shared).chain(long).collect()

@@ -62,7 +62,7 @@ pub struct OperationAnswer {
     /// Of a removal that goes on: the clients that have not left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
-    /// Of a removal: when those that are left are closed, in seconds since 1970.
+    /// Of a removal that goes on: when those that are left are closed, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
     /// What has gone wrong, as the answer would have said it.
@@ -169,11 +169,12 @@ impl Known {
     /// Forgets operations that ended long ago, and the oldest of those that ended if there are too
     /// many.
     fn forget_old(&mut self, now: Instant) {
-        let ended = |(id, (_, ended)): (&u64, &(_, Option<Instant>))| Some((*id, (*ended)?));
-        while let Some((oldest, ended)) = self.all.iter().find_map(ended) {
-            if now.duration_since(ended) <= KEPT && self.all.len() < MOST {
-                return;
-            }
+        let is_old =
+            |ended: &Option<Instant>| ended.is_some_and(|at| now.duration_since(at) > KEPT);
+        self.all.retain(|_, (_, ended)| !is_old(ended));
+        while self.all.len() >= MOST {
+            let oldest = self.all.iter().find(|(_, (_, ended))| ended.is_some());
+            let Some((&oldest, _)) = oldest else { return };
             self.all.remove(&oldest);
         }
     }
@@ -191,6 +192,7 @@ impl Drop for Ending {
         let mut known = self.operations.known();
         let Some((operation, ended)) = known.all.get_mut(&self.id) else { return };
         *ended = Some(Instant::now());
+        operation.until = None;
         let problem = match self.result.take() {
             Some(Ok(())) => None,
             Some(Err(problem)) => Some(problem),

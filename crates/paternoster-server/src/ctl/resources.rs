@@ -420,7 +420,7 @@ fn pool() -> Value {
         ("free", number.clone(), false),
         ("volumes", number.clone(), true),
         ("volumes_max", number.clone(), true),
-        ("depth", number.clone(), true),
+        ("depth", number.clone(), false),
     ])
 }
 

@@ -102,8 +102,8 @@ pub trait Control: Send + Sync + 'static {
 
     /// Reports the pools. Called as `stat` is, and so are the next four; there are none unless a
     /// server says so.
-    fn pools(&self) -> Result<PoolsAnswer, CatalogueError> {
-        Ok(PoolsAnswer::new(Vec::new()))
+    fn pools(&self) -> PoolsAnswer {
+        PoolsAnswer::new(Vec::new())
     }
 
     /// Reports one pool.

@@ -112,7 +112,7 @@ pub enum VolumeStage {
     Poisoned,
     /// It is being removed, and clients may still leave.
     Draining,
-    /// It could not be opened again, or its image was deleted while it is served.
+    /// It could not be opened again.
     Missing,
 }
 
@@ -213,8 +213,9 @@ pub struct PoolAnswer {
     pub volumes: usize,
     /// The most volumes that it may have.
     pub volumes_max: u32,
-    /// Most requests that its scheduler has in the device.
-    pub depth: u32,
+    /// Most requests that its scheduler has in the device; none if it does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
 }
 
 /// All pools.

@@ -66,7 +66,7 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
 }
 
 async fn pools(State((server, _)): Server) -> Response {
-    answered(spawn_blocking(move || server.pools()).await)
+    answered(spawn_blocking(move || Ok::<_, CatalogueError>(server.pools())).await)
 }
 
 async fn pool(State((server, _)): Server, name: Result<Path<String>, PathRejection>) -> Answer {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{Rig, refusal, start_in};
+use crate::turnover::eventually;
 
 const POOL: &str = r#"
 state_dir = "DIR/state"
@@ -474,9 +475,7 @@ fn change_of_what_is_being_changed_waits_for_two_seconds_and_is_refused() {
         let control = rig.control();
         let removal = scope.spawn(move || control.remove_volume("a", &question));
         let state = || rig.control().volume("a").map(|of| of.state);
-        while state() != Ok(VolumeStage::Draining) {
-            thread::yield_now();
-        }
+        eventually("it drains", || state() == Ok(VolumeStage::Draining));
         let begun = Instant::now();
         let refused = rig.control().patch_volume("a", &json!({"size": "2M"}));
         assert_eq!(refused.map(drop), Err(CatalogueError::Busy("a".to_owned())));

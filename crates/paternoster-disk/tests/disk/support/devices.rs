@@ -49,16 +49,17 @@ impl Mounted {
     /// A file system of that kind, on a device; none, and a line about `what` was not run, where
     /// this machine's kernel has no such.
     pub(crate) fn new(what: &str, kind: &str, device: &Path, at: &Path) -> Option<Self> {
-        let known = std::fs::read_to_string("/proc/filesystems").expect("a kernel has some");
-        if !known.lines().any(|line| line.trim() == kind) {
-            report_not_run(&format!("{what}: the kernel has no {kind}"));
-            return None;
-        }
         std::fs::create_dir_all(at).expect("a directory");
         let mut make = Command::new(format!("mkfs.{kind}"));
         run(make.arg("-q").arg(device)).expect("a file system is made");
-        run(Command::new("mount").arg(device).arg(at)).expect("it is mounted");
-        Some(Self(at.to_owned()))
+        match run(Command::new("mount").args(["-t", kind]).arg(device).arg(at)) {
+            Ok(_) => Some(Self(at.to_owned())),
+            Err(error) if error.contains("unknown filesystem type") => {
+                report_not_run(&format!("{what}: {error}"));
+                None
+            }
+            Err(error) => panic!("it is mounted: {error}"),
+        }
     }
 }
 
