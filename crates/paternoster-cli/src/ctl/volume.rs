@@ -313,10 +313,7 @@ fn shown_operation(operation: &OperationAnswer, json: bool) -> Result<String> {
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let left = clients.zip(*until).map(|(clients, until)| {
-        format!(
-            "; {} s are left for clients to leave, of whom there are {clients}",
-            until.saturating_sub(now)
-        )
+        format!("; clients: {clients}, closed in {} s at the latest", until.saturating_sub(now))
     });
     let left = left.unwrap_or_default();
     Ok(format!("operation {id}, {kind} of {name:?}: {state}{left}\n"))

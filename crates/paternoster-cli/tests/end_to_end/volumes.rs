@@ -162,6 +162,8 @@ fn http_answers_with_resources_problems_and_operations() {
     assert_eq!(curl(&served, "GET", &resource, &[]).1["clients"], json!(1));
     let state = || curl(&served, "GET", &resource, &[]).1["state"].clone();
     assert_eq!(state(), json!("running"));
+    let shown = ctl(&served, &["operation", &operation["id"].to_string()]).expect("it is known");
+    assert!(shown.contains("\"vm1\": running; clients: 1, closed in "), "{shown}");
     assert_eq!(curl(&served, "GET", "/v1/volumes/vm1", &[]).1["state"], json!("draining"));
     client.join().expect("it was served to its end");
     eventually("it has gone", || state() == json!("done"));

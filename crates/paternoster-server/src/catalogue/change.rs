@@ -263,7 +263,7 @@ impl Catalogue {
                 (volume.stage, volume.asked.of) = (Stage::Ready(id), to_be);
                 (volume.size, volume.backend) = (new_size, backend.with_size(new_size));
                 volume.asked.has_own_group = own_group;
-                // Nothing but a reopening has come here with it.
+                // One of which a sync has failed comes here only when it is reopened.
                 volume.sync_failed = false;
                 return Ok(());
             }

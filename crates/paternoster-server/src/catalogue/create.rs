@@ -2,7 +2,6 @@
 //!
 //! Each step is undone by what it has left being dropped, as long as the next one fails.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,8 @@ use super::durable::logged;
 use super::image::{Plan, check_free, check_least, check_size, other_source};
 use super::{Asked, Catalogue, Disk, Stage, State, Volume};
 use crate::config::{
-    BackendConfig, EXPORT, GroupKeys, PoolKind, SameDevice, Source, VOLUME, Wanted, apart_from,
-    ask_far, check_volume_name, far_server, is_in,
+    BackendConfig, EXPORT, GroupKeys, OneDevice, PoolKind, SameDevice, Source, VOLUME, Wanted,
+    apart_from, ask_far, check_volume_name, far_server, is_in,
 };
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
@@ -365,15 +364,10 @@ fn check_device(pool: &Disk, volume: &str, path: &Path) -> Result<(), CatalogueE
     if pool.config.keys.path.as_deref().and_then(number) == number(path) {
         return Ok(());
     }
-    let on = paternoster_disk::devices_of(path);
-    let is_apart = !on.is_empty() && !pool.devices.is_empty() && on.is_disjoint(&pool.devices);
-    if !is_apart {
+    let mut device = OneDevice::of(pool.devices.clone());
+    let Err([on, of_pool]) = device.add(paternoster_disk::devices_of(path)) else {
         return Ok(());
-    }
-    let list = |devices: &BTreeSet<String>| {
-        devices.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     };
-    let (on, of_pool) = (list(&on), list(&pool.devices));
     if pool.config.keys.same_device == SameDevice::Warn {
         tracing::warn!("{}", apart_from(&pool.name, volume, &on, &of_pool));
         return Ok(());

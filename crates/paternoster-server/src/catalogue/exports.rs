@@ -14,7 +14,7 @@ use super::show::page;
 use super::{Asked, Catalogue, Disk, ServedVolume, Stage, State, Volume};
 use crate::config::{EXPORT, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
-    CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion,
+    CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion, page_limit,
 };
 use crate::export_table::{Entry, Told};
 use crate::messages::NewExport;
@@ -298,7 +298,7 @@ impl Catalogue {
         &self,
         question: &ExportsQuestion,
     ) -> Result<ExportsAnswer, CatalogueError> {
-        let limit = question.limit()?;
+        let limit = page_limit(question.limit)?;
         let is_meant = |export: &Export| {
             let volume = export.asked.of.keys.volume.as_ref();
             question.volume.as_ref().is_none_or(|of| volume == Some(of))

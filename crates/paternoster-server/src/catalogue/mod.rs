@@ -100,7 +100,8 @@ struct Volume {
     writes: bool,
     /// With what its owner calls it.
     stage: Stage<VolumeId>,
-    /// Whether a sync has failed for which it was taken from its owner, and it is not reopened.
+    /// Whether its owner, when it let the volume go, knew of a sync that had failed; until the
+    /// volume is reopened.
     sync_failed: bool,
     /// The place of its descriptor; none of the file's.
     room: Option<VolumeRoom>,

@@ -16,7 +16,7 @@ use crate::config::{is_in, sharing_devices};
 use crate::control::PATIENCE;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
-    VolumesQuestion,
+    VolumesQuestion, page_limit,
 };
 use crate::messages::VolumeState;
 use crate::stat::{DiskStat, FarStat, Stat};
@@ -62,7 +62,7 @@ impl Catalogue {
         &self,
         question: &VolumesQuestion,
     ) -> Result<VolumesAnswer, CatalogueError> {
-        let limit = question.limit()?;
+        let limit = page_limit(question.limit)?;
         if let Some(pool) = &question.pool {
             self.pool(pool)?;
         }

@@ -14,7 +14,7 @@ use paternoster_disk::VolumeId;
 
 use super::{Catalogue, Disk};
 use crate::config::is_in;
-use crate::ctl::{CatalogueError, StatPage, StatQuestion};
+use crate::ctl::{CatalogueError, StatPage, StatQuestion, page_limit};
 use crate::stat::{Detail, DiskStat, Stat, VolumeStat};
 
 /// Groups that an owner tells of at once.
@@ -27,7 +27,7 @@ const FEW: usize = 64;
 impl Catalogue {
     /// The state of the groups that are asked for, in the order of their paths, on each disk.
     pub(crate) fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
-        let limit = question.limit()?;
+        let limit = page_limit(question.limit)?;
         let mut disks = self.disks();
         if let Some(name) = &question.pool {
             let known: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.name)).collect();

@@ -30,12 +30,17 @@ fn of_volume(backend: &BackendConfig) -> Option<BTreeSet<String>> {
 
 /// The device of a pool: that of its first volume whose device is known.
 #[derive(Default)]
-pub(super) struct OneDevice(BTreeSet<String>);
+pub(crate) struct OneDevice(BTreeSet<String>);
 
 impl OneDevice {
+    /// That of a pool which is on those devices; empty if they are unknown.
+    pub(crate) fn of(pool: BTreeSet<String>) -> Self {
+        Self(pool)
+    }
+
     /// A volume is on those devices, of which there are none if they are unknown. Where none is the
     /// pool's: what it is on, and what the pool is on.
-    pub(super) fn add(&mut self, on: BTreeSet<String>) -> Result<(), [String; 2]> {
+    pub(crate) fn add(&mut self, on: BTreeSet<String>) -> Result<(), [String; 2]> {
         if self.0.is_empty() {
             self.0 = on;
             return Ok(());

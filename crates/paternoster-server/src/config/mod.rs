@@ -55,7 +55,7 @@ use paternoster::{GroupLimits, Weight};
 
 pub use crate::depth::Depth;
 pub(crate) use devices::{
-    apart_from, claims_to_rotate, of as devices_of, shared as sharing_devices,
+    OneDevice, apart_from, claims_to_rotate, of as devices_of, shared as sharing_devices,
 };
 pub(crate) use difference::{Tables, needs_restart, place_of, sockets_in, waits_for_restart};
 pub use disk::{BackendConfig, DiskConfig, VolumeConfig};

@@ -10,8 +10,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::catalogue_error::CatalogueError;
-use super::volume::{VolumeStage, page};
+use super::volume::VolumeStage;
 
 /// Which exports are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,13 +25,6 @@ pub struct ExportsQuestion {
     /// Those behind this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-}
-
-impl ExportsQuestion {
-    /// How many are asked for.
-    pub(crate) fn limit(&self) -> Result<usize, CatalogueError> {
-        page(self.limit)
-    }
 }
 
 /// One export that is not a volume's own.

@@ -56,6 +56,7 @@ pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};
 pub use stat_page::{StatPage, StatQuestion};
 pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
+pub(crate) use volume::page_limit;
 pub use volume::{
     Data, GroupsAnswer, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer,
     VolumeStage, VolumesAnswer, VolumesQuestion,

@@ -41,7 +41,7 @@ use super::stat_page::{self, StatPage, StatQuestion};
 use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::volume::{
     GroupsAnswer, PoolAnswer, PoolsAnswer, Put, RemovalQuestion, ServedGroup, VolumeAnswer,
-    VolumesAnswer, VolumesQuestion,
+    VolumesAnswer, VolumesQuestion, page_limit,
 };
 use super::volumes_http;
 use crate::metrics::{self, Metrics};
@@ -76,7 +76,7 @@ pub trait Control: Send + Sync + 'static {
 
     /// The state of some groups. Called as `stat` is; there are none unless a server says so.
     fn stat_page(&self, question: &StatQuestion) -> Result<StatPage, CatalogueError> {
-        question.limit().map(|_| StatPage { stat: Stat::new(Vec::new()), next: None })
+        page_limit(question.limit).map(|_| StatPage { stat: Stat::new(Vec::new()), next: None })
     }
 
     /// Reports what is set of a group. Called as `stat` is.
@@ -114,7 +114,8 @@ pub trait Control: Send + Sync + 'static {
 
     /// Reports volumes of pools.
     fn volumes(&self, question: &VolumesQuestion) -> Result<VolumesAnswer, CatalogueError> {
-        question.limit().map(|_| VolumesAnswer { version: Stat::VERSION, ..Default::default() })
+        page_limit(question.limit)
+            .map(|_| VolumesAnswer { version: Stat::VERSION, ..Default::default() })
     }
 
     /// Reports one volume.
@@ -149,7 +150,7 @@ pub trait Control: Send + Sync + 'static {
     /// Reports some exports that are no volume's own. Called as `volumes` is, and so are the next
     /// four as those of volumes.
     fn exports(&self, question: &ExportsQuestion) -> Result<ExportsAnswer, CatalogueError> {
-        question.limit()?;
+        page_limit(question.limit)?;
         Ok(ExportsAnswer { version: Stat::VERSION, ..ExportsAnswer::default() })
     }
 

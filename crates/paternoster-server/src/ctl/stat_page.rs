@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::catalogue_error::CatalogueError;
 use super::problem::{answered, refuse};
 use super::server::Control;
-use super::volume::page;
 use crate::stat::{Detail, Stat};
 
 /// What of the state is asked for: all of it, or a page of its groups.
@@ -66,11 +65,6 @@ impl StatQuestion {
             (false, Some(true)) => Ok(Some(Detail::Queues)),
             (false, _) => Ok(Some(Detail::Groups)),
         }
-    }
-
-    /// How many groups are asked for.
-    pub(crate) fn limit(&self) -> Result<usize, CatalogueError> {
-        page(self.limit)
     }
 }
 

@@ -38,18 +38,11 @@ pub struct VolumesQuestion {
     pub after: Option<String>,
 }
 
-impl VolumesQuestion {
-    /// How many are asked for.
-    pub(crate) fn limit(&self) -> Result<usize, CatalogueError> {
-        page(self.limit)
-    }
-}
-
 /// How many objects an answer has if the question does not say it, and at most.
 const PAGE: [usize; 2] = [100, 1000];
 
 /// How many objects an answer is to have.
-pub(super) fn page(limit: Option<usize>) -> Result<usize, CatalogueError> {
+pub(crate) fn page_limit(limit: Option<usize>) -> Result<usize, CatalogueError> {
     let [usual, most] = PAGE;
     let limit = limit.unwrap_or(usual);
     let refused = || CatalogueError::Value(format!("limit = {limit}: 1 to {most} is allowed"));
