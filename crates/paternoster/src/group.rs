@@ -4,10 +4,9 @@
 //! own requests against its child groups. It may have limits (`group_limits.rs`). Each elevator has
 //! groups of its own: a tenant on two disks has two.
 
-use slotmap::SlotMap;
 use thiserror::Error;
 
-use crate::arena::GroupId;
+use crate::arena::{Arena, GroupId};
 use crate::group_limits::GroupLimits;
 use crate::hierarchy::Hierarchy;
 use crate::time::Nanos;
@@ -160,13 +159,13 @@ impl Group {
 /// The group tree of one elevator.
 #[derive(Debug)]
 pub struct Groups {
-    slots: SlotMap<GroupId, Group>,
+    slots: Arena<GroupId, Group>,
     root: GroupId,
 }
 
 impl Groups {
     pub(crate) fn new() -> Self {
-        let mut slots = SlotMap::with_key();
+        let mut slots = Arena::default();
         let root = slots.insert(Group {
             parent: None,
             configured: Weight::ROOT.into(),
@@ -185,11 +184,13 @@ impl Groups {
     }
 
     /// Asserts that the group exists.
+    #[inline]
     pub(crate) fn assert_exists(&self, group: GroupId) {
         assert!(self.slots.contains_key(group), "the group is gone");
     }
 
     pub(crate) fn add(&mut self, parent: GroupId, weight: Weight) -> GroupId {
+        self.assert_exists(parent);
         self.slots[parent].children += 1;
         self.slots.insert(Group {
             parent: Some(parent),
@@ -212,7 +213,7 @@ impl Groups {
 
     /// Returns whether the group has neither child groups nor requests.
     pub(crate) fn is_unused(&self, group: GroupId) -> bool {
-        let group = &self.slots[group];
+        let group = &self[group];
         group.children == 0 && group.requests == 0
     }
 
@@ -239,6 +240,7 @@ impl std::ops::Index<GroupId> for Groups {
     /// The group; panics where it is gone.
     #[inline]
     fn index(&self, group: GroupId) -> &Group {
+        self.assert_exists(group);
         &self.slots[group]
     }
 }
@@ -246,6 +248,7 @@ impl std::ops::Index<GroupId> for Groups {
 impl std::ops::IndexMut<GroupId> for Groups {
     #[inline]
     fn index_mut(&mut self, group: GroupId) -> &mut Group {
+        self.assert_exists(group);
         &mut self.slots[group]
     }
 }

@@ -6,10 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use slotmap::SlotMap;
 use thiserror::Error;
 
-use crate::arena::{GroupId, IocId};
+use crate::arena::{Arena, GroupId, IocId};
 
 /// The class of an I/O priority; a lower number is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,7 +144,7 @@ pub struct IoContext {
 /// The I/O contexts of one elevator.
 #[derive(Debug, Default)]
 pub struct IoContexts {
-    slots: SlotMap<IocId, IoContext>,
+    slots: Arena<IocId, IoContext>,
 }
 
 impl IoContexts {
@@ -154,6 +153,11 @@ impl IoContexts {
     #[inline]
     pub fn alive(&self, ioc: IocId) -> bool {
         self.slots.get(ioc).is_some_and(|context| !context.exited)
+    }
+
+    #[inline]
+    fn assert_exists(&self, ioc: IocId) {
+        assert!(self.slots.contains_key(ioc), "the I/O context is gone");
     }
 
     pub(crate) fn add(&mut self, io_prio: IoPrio, group: GroupId) -> IocId {
@@ -177,7 +181,7 @@ impl IoContexts {
 
     /// The context exits; its key may go at once.
     pub(crate) fn exit(&mut self, ioc: IocId) {
-        let context = &mut self.slots[ioc];
+        let context = &mut self[ioc];
         assert!(!context.exited, "an I/O context exits once");
         context.exited = true;
         self.free_if_unused(ioc);
@@ -208,6 +212,7 @@ impl std::ops::Index<IocId> for IoContexts {
     /// The I/O context; panics where it is gone.
     #[inline]
     fn index(&self, ioc: IocId) -> &IoContext {
+        self.assert_exists(ioc);
         &self.slots[ioc]
     }
 }
@@ -215,6 +220,7 @@ impl std::ops::Index<IocId> for IoContexts {
 impl std::ops::IndexMut<IocId> for IoContexts {
     #[inline]
     fn index_mut(&mut self, ioc: IocId) -> &mut IoContext {
+        self.assert_exists(ioc);
         &mut self.slots[ioc]
     }
 }

@@ -10,10 +10,10 @@ use std::fmt;
 use std::ops::Add;
 
 use bitflags::bitflags;
-use slotmap::{KeyData, SlotMap};
+use slotmap::KeyData;
 use smallvec::SmallVec;
 
-use crate::arena::{GroupId, IocId, Linked, ListLinks, RequestId};
+use crate::arena::{Arena, GroupId, IocId, Linked, ListLinks, RequestId};
 use crate::io_context::IoPrio;
 use crate::parts::sort_list::SortNodes;
 use crate::synchrony::Synchrony;
@@ -434,7 +434,7 @@ impl fmt::Display for Request {
 /// The requests of one elevator.
 #[derive(Debug, Default)]
 pub struct Requests {
-    slots: SlotMap<RequestId, Request>,
+    slots: Arena<RequestId, Request>,
     /// Their nodes in sort lists.
     pub(crate) sort_nodes: SortNodes,
     made: u64,
@@ -479,14 +479,20 @@ impl Requests {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, rq: RequestId) -> Request {
+    pub(crate) fn remove(&mut self, rq: RequestId) -> &mut Request {
         self.slots.remove(rq).expect("a request is freed once")
     }
 
-    /// The request; panics where it is gone.
+    /// The request, which exists.
     #[inline]
     pub(crate) fn get_mut(&mut self, rq: RequestId) -> &mut Request {
         &mut self.slots[rq]
+    }
+
+    /// Returns the request of that key, if it exists.
+    #[inline]
+    pub fn get(&self, rq: RequestId) -> Option<&Request> {
+        self.slots.get(rq)
     }
 
     /// How many requests exist.
@@ -518,7 +524,7 @@ impl Requests {
 
 impl std::ops::Index<RequestId> for Requests {
     type Output = Request;
-    /// The request; panics where it is gone.
+    /// The request. Where it is gone, debug builds panic; others may return another.
     #[inline]
     fn index(&self, rq: RequestId) -> &Request {
         &self.slots[rq]

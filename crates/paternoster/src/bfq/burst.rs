@@ -122,7 +122,7 @@ impl Burst {
 
 #[cfg(test)]
 mod tests {
-    use slotmap::SlotMap;
+    use crate::arena::Arena;
 
     use super::*;
     use crate::time::Hz;
@@ -139,8 +139,8 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            let mut queues = SlotMap::<QueueId, ()>::with_key();
-            let mut groups = SlotMap::<GroupId, ()>::with_key();
+            let mut queues = Arena::<QueueId, ()>::default();
+            let mut groups = Arena::<GroupId, ()>::default();
             Self {
                 burst: Burst::new(),
                 queues: (0..20).map(|_| queues.insert(())).collect(),

@@ -184,7 +184,7 @@ impl ServiceTimeProbe {
 
 #[cfg(test)]
 mod tests {
-    use slotmap::SlotMap;
+    use crate::arena::Arena;
 
     use super::*;
     use crate::time::Hz;
@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn requests() -> [RequestId; 2] {
-        let mut requests = SlotMap::<RequestId, ()>::with_key();
+        let mut requests = Arena::<RequestId, ()>::default();
         [requests.insert(()), requests.insert(())]
     }
 

@@ -112,7 +112,7 @@ impl WakerSearch {
 
 #[cfg(test)]
 mod tests {
-    use slotmap::SlotMap;
+    use crate::arena::Arena;
 
     use super::*;
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn queues() -> [QueueId; 2] {
-        let mut queues = SlotMap::<QueueId, ()>::with_key();
+        let mut queues = Arena::<QueueId, ()>::default();
         [queues.insert(()), queues.insert(())]
     }
 

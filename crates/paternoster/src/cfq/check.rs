@@ -90,7 +90,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     pub(super) fn check_groups(&self, cx: &Cx<'_>) {
-        for (id, state) in &self.groups {
+        for (id, state) in self.groups.iter() {
             let members = || self.queues.iter().map(|(_, queue)| queue).filter(|q| q.group == id);
             let busy = members().filter(|queue| queue.is_busy()).count();
             let own = state.entities - state.share.child_groups();

@@ -6,9 +6,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use slotmap::SlotMap;
-
-use crate::arena::{GroupId, IocId, RequestId};
+use crate::arena::{Arena, GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
 use crate::cfq::hierarchy::QueueShare;
 use crate::cfq::idle_window::IdleWindow;
@@ -192,11 +190,11 @@ impl Queue {
 
 /// The queues of one device.
 #[derive(Debug)]
-pub(super) struct Queues(SlotMap<QueueId, Queue>);
+pub(super) struct Queues(Arena<QueueId, Queue>);
 
 impl Queues {
     pub(super) fn new() -> Self {
-        Self(SlotMap::with_key())
+        Self(Arena::default())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (QueueId, &Queue)> {

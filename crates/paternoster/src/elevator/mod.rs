@@ -254,7 +254,8 @@ impl<S: Scheduler> Elevator<S> {
         if self.scheduler.has_work()
             && let Some(rq) = self.ask(S::dispatch)
         {
-            assert!(self.requests[rq].is_queued(), "a scheduler dispatches what it holds");
+            let is_held = self.requests.get(rq).is_some_and(Request::is_queued);
+            assert!(is_held, "a scheduler dispatches what it holds");
             self.drop_candidate(rq);
             self.start(rq);
             return Some(rq);
@@ -412,7 +413,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where it does not. A request is freed when it completes, is cancelled, or is absorbed.
     pub fn request(&self, rq: RequestId) -> &Request {
-        &self.requests[rq]
+        self.requests.get(rq).expect("a request that exists")
     }
 
     /// How many requests wait for the device.
@@ -543,11 +544,8 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn end_flight(&mut self, rq: RequestId) {
-        assert_eq!(
-            self.requests[rq].place,
-            Place::InFlight,
-            "a request is completed or requeued once"
-        );
+        let is_in_flight = self.requests.get(rq).is_some_and(Request::is_in_flight);
+        assert!(is_in_flight, "a request is completed or requeued once");
         self.in_flight -= 1;
     }
 
@@ -567,7 +565,9 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Frees `rq` and returns its bios.
     fn free(&mut self, rq: RequestId) -> UserDataList {
-        let Request { op, ioc, group, bios, .. } = self.requests.remove(rq);
+        let request = self.requests.remove(rq);
+        let (op, ioc, group) = (request.op, request.ioc, request.group);
+        let bios = std::mem::take(&mut request.bios);
         self.contexts.request_freed(ioc);
         self.groups[group].requests -= 1;
         self.admission.freed(op);

@@ -1,7 +1,8 @@
 //! A tree of values by key; equal keys are in order of insertion.
 
-use slotmap::{SlotMap, new_key_type};
+use slotmap::new_key_type;
 
+use crate::arena::Arena;
 use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
 
 new_key_type! {
@@ -17,7 +18,7 @@ struct Place<K, V> {
 }
 
 #[derive(Debug)]
-struct Places<K, V>(SlotMap<PlaceId, Place<K, V>>);
+struct Places<K, V>(Arena<PlaceId, Place<K, V>>);
 
 impl<K, V> Nodes<PlaceId> for Places<K, V> {
     fn links(&self, place: PlaceId) -> &TreeLinks<PlaceId> {
@@ -39,7 +40,7 @@ pub(crate) struct KeyedTree<K, V> {
 
 impl<K, V> Default for KeyedTree<K, V> {
     fn default() -> Self {
-        Self { places: Places(SlotMap::with_key()), tree: Tree::default(), first: None, last: None }
+        Self { places: Places(Arena::default()), tree: Tree::default(), first: None, last: None }
     }
 }
 

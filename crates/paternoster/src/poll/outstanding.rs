@@ -3,10 +3,10 @@
 //! Of a class the oldest is expected first, so one look at each class in use finds the earliest
 //! completion. One that has been waited for far too long leaves the order, and no longer counts.
 
-use slotmap::{SlotMap, new_key_type};
+use slotmap::new_key_type;
 
 use super::class::PollClass;
-use crate::arena::{Linked, List, ListLinks};
+use crate::arena::{Arena, Linked, List, ListLinks};
 use crate::time::Instant;
 
 new_key_type! {
@@ -29,7 +29,7 @@ pub(super) struct InDevice {
 #[derive(Debug)]
 struct ByClass;
 
-impl Linked<Ticket, ByClass> for SlotMap<Ticket, InDevice> {
+impl Linked<Ticket, ByClass> for Arena<Ticket, InDevice> {
     fn list_links(&self, key: Ticket) -> &ListLinks<Ticket> {
         &self[key].links
     }
@@ -40,7 +40,7 @@ impl Linked<Ticket, ByClass> for SlotMap<Ticket, InDevice> {
 
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
-    arena: SlotMap<Ticket, InDevice>,
+    arena: Arena<Ticket, InDevice>,
     expected: [List<Ticket, ByClass>; PollClass::COUNT],
     /// Number of the last submission.
     submissions: u64,
@@ -57,9 +57,11 @@ impl Outstanding {
         ticket
     }
 
+    /// Takes out an I/O, which has completed.
     pub(super) fn remove(&mut self, ticket: Ticket) -> InDevice {
+        assert!(self.arena.contains_key(ticket), "an I/O completes once");
         self.stop_expecting(ticket);
-        self.arena.remove(ticket).expect("its list held it")
+        *self.arena.remove(ticket).expect("its list held it")
     }
 
     /// Takes it out of its order. It is in the device as before.

@@ -12,12 +12,11 @@
 //!
 //! A class has priority inside its group alone: groups share by weight, whatever their classes.
 
-use slotmap::SlotMap;
-
 use super::directions::Directions;
 use super::node::SiblingsId;
 use super::service::Units;
 use super::siblings::Siblings;
+use crate::arena::Arena;
 use crate::io_context::IoClass;
 use crate::time::{Instant, Nanos};
 
@@ -74,7 +73,7 @@ impl Classes {
     }
 
     /// In which directions something waits in any class.
-    pub(super) fn directions(&self, all: &SlotMap<SiblingsId, Siblings>) -> Directions {
+    pub(super) fn directions(&self, all: &Arena<SiblingsId, Siblings>) -> Directions {
         self.siblings.iter().map(|&id| all[id].directions()).collect()
     }
 
@@ -82,7 +81,7 @@ impl Classes {
     /// its last. Returns in which directions something waits.
     pub(super) fn note_waiting(
         &mut self,
-        all: &SlotMap<SiblingsId, Siblings>,
+        all: &Arena<SiblingsId, Siblings>,
         now: Instant,
     ) -> Directions {
         let mut directions = Directions::empty();
@@ -107,7 +106,7 @@ impl Classes {
     #[inline]
     pub(super) fn next(
         &self,
-        all: &SlotMap<SiblingsId, Siblings>,
+        all: &Arena<SiblingsId, Siblings>,
         directions: Directions,
         old: Age,
         cost_of: impl Fn(SiblingsId) -> Units,

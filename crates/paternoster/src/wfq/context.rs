@@ -4,6 +4,7 @@
 //! keeps its tag until the I/O context has exited: to change class or group and back gains nothing.
 
 use slotmap::Key as _;
+use smallvec::SmallVec;
 
 use super::Wfq;
 use super::demand::Demand;
@@ -84,8 +85,7 @@ impl<T: Trace> Wfq<T> {
         let queue = ContextQueue::new(Order::of(cx.device));
         let context = Context { ioc, group, own, top, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(context);
-        let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
-        nodes.or_default().push(node);
+        self.contexts.get_or_insert_with(ioc, SmallVec::default).push(node);
         node
     }
 

@@ -12,7 +12,7 @@
 //! three sets of siblings, of which `class.rs` chooses. A node is *active* while something waits
 //! below it that no cap holds. An idle node keeps its tag and has no seat.
 
-use slotmap::{SlotMap, new_key_type};
+use slotmap::new_key_type;
 
 use super::class::Classes;
 use super::demand::Demand;
@@ -22,7 +22,7 @@ use super::queue::ContextQueue;
 use super::service::Vtime;
 use super::siblings::Siblings;
 use super::tournament::{Seat, Tag};
-use crate::arena::{GroupId, IocId};
+use crate::arena::{Arena, GroupId, IocId};
 use crate::io_context::IoClass;
 use crate::request::Requests;
 use crate::stats::ShareStats;
@@ -163,8 +163,8 @@ impl Node {
 /// The tree.
 #[derive(Debug)]
 pub(super) struct Tree {
-    pub(super) nodes: SlotMap<NodeId, Node>,
-    pub(super) siblings: SlotMap<SiblingsId, Siblings>,
+    pub(super) nodes: Arena<NodeId, Node>,
+    pub(super) siblings: Arena<SiblingsId, Siblings>,
     /// How many tags were made.
     pub(super) tags: u64,
     /// The node of the root group, which is made first.
@@ -189,8 +189,8 @@ impl Tree {
     /// Makes an empty one. So much at once do caps allow, in time at their rate.
     pub(super) fn new(burst: Nanos) -> Self {
         Self {
-            nodes: SlotMap::with_key(),
-            siblings: SlotMap::with_key(),
+            nodes: Arena::default(),
+            siblings: Arena::default(),
             tags: 0,
             root: None,
             limits: Limits::with_burst(burst),
@@ -243,8 +243,8 @@ impl Tree {
         for node in [nodes.own, nodes.node] {
             let removed = self.nodes.remove(node).expect("a group has its nodes");
             debug_assert!(!removed.is_active(), "nothing of it waits");
-            match removed.kind {
-                Kind::Group { members, .. } => drop(self.siblings.remove(members)),
+            match &removed.kind {
+                Kind::Group { members, .. } => _ = self.siblings.remove(*members),
                 Kind::Own { classes, .. } => {
                     for class in IoClass::ALL {
                         self.siblings.remove(classes.siblings(class));
@@ -348,7 +348,7 @@ impl Tree {
             assert!(is_limited || node.active == expected, "who has something waiting is active");
             assert_eq!(node.seat.is_some(), node.is_active(), "who is active has a seat");
         }
-        for (id, siblings) in &self.siblings {
+        for (id, siblings) in self.siblings.iter() {
             let active = self.nodes.iter().filter(|(_, node)| node.among == Some(id));
             let active =
                 active.filter_map(|(id, node)| Some((node.seat?, node.tag(id), node.active)));

@@ -2,7 +2,9 @@
 //! could not be, keys that are gone. Behind that nothing wraps.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use paternoster::scheduler::Work;
 use paternoster::{
     AnyScheduler, Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, Limits, NoTrace, Op,
     SchedulerKind, Sector, SectorCount, Submitted, Weight,
@@ -93,6 +95,67 @@ fn io_context_of_a_group_that_is_gone_is_refused() {
     let group = elevator.add_group(NOW, elevator.groups().root(), Weight::default());
     elevator.remove_group(NOW, group);
     let _ioc = elevator.add_io_context(NOW, IoPrio::default(), group);
+}
+
+/// Calls `misuse`, and returns what it panics with.
+fn panic_of(misuse: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(misuse)).expect_err("it is refused");
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or(panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a text")
+}
+
+/// A request has completed and another has its slot: the first one's key names neither.
+#[test]
+fn key_of_a_request_that_has_completed_is_refused_everywhere() {
+    let mut elevator = elevator(SchedulerKind::None);
+    let ioc = elevator.add_io_context(NOW, IoPrio::default(), elevator.groups().root());
+    let start = |elevator: &mut Elevator<_>, sector| {
+        let bio = Bio::read(ioc, Sector(sector), SectorCount(8));
+        assert!(matches!(elevator.submit(NOW, bio), Submitted::Queued(_)));
+        elevator.dispatch(NOW).expect("there is room")
+    };
+    let gone = start(&mut elevator, 0);
+    let _completed = elevator.complete(NOW, gone);
+    let other = start(&mut elevator, 800);
+    let once = "a request is completed or requeued once";
+    assert_eq!(panic_of(|| _ = elevator.complete(NOW, gone)), once);
+    assert_eq!(panic_of(|| elevator.requeue(NOW, gone)), once);
+    assert_eq!(panic_of(|| _ = elevator.request(gone)), "a request that exists");
+    assert_eq!(elevator.request(other).sector, Sector(800));
+}
+
+#[test]
+fn key_of_an_io_context_that_has_exited_is_refused_everywhere() {
+    let mut elevator = elevator(SchedulerKind::None);
+    let root = elevator.groups().root();
+    let gone = elevator.add_io_context(NOW, IoPrio::default(), root);
+    elevator.exit_io_context(NOW, gone);
+    let _other = elevator.add_io_context(NOW, IoPrio::default(), root);
+    let why = "the I/O context is gone";
+    let bio = Bio::read(gone, Sector(0), SectorCount(8));
+    assert_eq!(panic_of(|| _ = elevator.submit(NOW, bio)), why);
+    assert_eq!(panic_of(|| elevator.set_io_priority(NOW, gone, IoPrio::IDLE)), why);
+    assert_eq!(panic_of(|| elevator.move_to_group(NOW, gone, root)), why);
+    assert_eq!(panic_of(|| elevator.exit_io_context(NOW, gone)), why);
+    assert_eq!(panic_of(|| _ = elevator.group_of(gone)), why);
+}
+
+#[test]
+fn key_of_a_group_that_was_removed_is_refused_everywhere() {
+    let mut elevator = elevator(SchedulerKind::None);
+    let root = elevator.groups().root();
+    let gone = elevator.add_group(NOW, root, Weight::default());
+    elevator.remove_group(NOW, gone);
+    let _other = elevator.add_group(NOW, root, Weight::default());
+    let ioc = elevator.add_io_context(NOW, IoPrio::default(), root);
+    let why = "the group is gone";
+    let weights = Weight::default().into();
+    assert_eq!(panic_of(|| _ = elevator.add_group(NOW, gone, Weight::default())), why);
+    assert_eq!(panic_of(|| elevator.remove_group(NOW, gone)), why);
+    assert_eq!(panic_of(|| elevator.set_weight(NOW, gone, weights)), why);
+    assert_eq!(panic_of(|| elevator.move_to_group(NOW, ioc, gone)), why);
+    assert_eq!(panic_of(|| elevator.charge(NOW, gone, Work::Ops(1))), why);
+    assert_eq!(panic_of(|| _ = elevator.groups()[gone].weight()), why);
 }
 
 #[test]

@@ -14,7 +14,7 @@ impl<L: Lookup> Wf2q<L> {
     /// Asserts that entities, trees and sums agree.
     pub(in crate::bfq) fn check(&self) {
         let mut placed = 0;
-        for (group, server) in &self.servers {
+        for (group, server) in self.servers.iter() {
             let mut active = 0;
             for (class, tree) in IoClass::ALL.into_iter().zip(&server.classes) {
                 for id in tree.iter(&self.entities) {

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::ops::{Index, IndexMut};
 
-use slotmap::{SlotMap, new_key_type};
+use slotmap::new_key_type;
 
-use crate::arena::{GroupId, Linked, ListLinks, Slot};
+use crate::arena::{Arena, GroupId, Linked, ListLinks, Slot};
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::red_black::{Branch, Nodes, TreeLinks};
 use crate::request::SectorCount;
@@ -203,14 +203,14 @@ impl Timestamps {
 /// entity's.
 #[derive(Debug)]
 pub(in crate::bfq) struct Entities {
-    slots: SlotMap<EntityId, Entity>,
+    slots: Arena<EntityId, Entity>,
     timestamps: Vec<Timestamps>,
 }
 
 impl Default for Entities {
     fn default() -> Self {
         let nobody = Timestamps::new(EntityId::default());
-        Self { slots: SlotMap::default(), timestamps: vec![nobody] }
+        Self { slots: Arena::default(), timestamps: vec![nobody] }
     }
 }
 
@@ -225,7 +225,7 @@ impl Entities {
         id
     }
 
-    pub(super) fn remove(&mut self, id: EntityId) -> Entity {
+    pub(super) fn remove(&mut self, id: EntityId) -> &mut Entity {
         self.slots.remove(id).expect("an entity goes once")
     }
 

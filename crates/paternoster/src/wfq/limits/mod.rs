@@ -175,7 +175,7 @@ impl<T: Trace> Wfq<T> {
             return;
         }
         self.tree.share_mut(node).target = TargetStats::default();
-        for (group, nodes) in &mut self.groups {
+        for (group, nodes) in self.groups.iter_mut() {
             nodes.within = tightest(cx, group);
         }
         if self.targets.is_empty() {

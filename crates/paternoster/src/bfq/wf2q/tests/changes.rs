@@ -1,6 +1,6 @@
 //! When changes of weight, class and raising count, and what is counted by that.
 
-use slotmap::SlotMap;
+use crate::arena::Arena;
 
 use crate::arena::GroupId;
 use crate::bfq::wf2q::tests::Field;
@@ -112,7 +112,7 @@ fn weights_matter_to_all_but_the_lightest_queue_of_those_not_raised() {
 #[test]
 fn groups_are_pending_until_their_last_queue_has_left() {
     let mut server = Server::new();
-    let mut groups = SlotMap::<GroupId, ()>::with_key();
+    let mut groups = Arena::<GroupId, ()>::default();
     // Another than the root.
     let group = [groups.insert(()), groups.insert(())][1];
     server.wf2q.add_group(group, server.root, 100);

@@ -1,7 +1,7 @@
 //! What the look-up finds on any tree, against a walk over all entities.
 
+use crate::arena::Arena;
 use proptest::prelude::*;
-use slotmap::SlotMap;
 
 use crate::arena::{GroupId, Slot};
 use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, Vtime};
@@ -38,7 +38,7 @@ struct Field {
 
 impl Field {
     fn new() -> Self {
-        let group = SlotMap::<GroupId, ()>::with_key().insert(());
+        let group = Arena::<GroupId, ()>::default().insert(());
         Self { entities: Entities::default(), tree: ClassTree::default(), group }
     }
 

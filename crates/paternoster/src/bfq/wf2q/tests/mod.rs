@@ -6,7 +6,7 @@ mod fairness;
 mod horizon;
 mod lookup;
 
-use slotmap::SlotMap;
+use crate::arena::Arena;
 
 use crate::arena::GroupId;
 use crate::bfq::wf2q::tree::Lookup;
@@ -66,7 +66,7 @@ struct Field<L> {
 
 impl<L: Lookup> Field<L> {
     fn new() -> Self {
-        let root = SlotMap::<GroupId, ()>::with_key().insert(());
+        let root = Arena::<GroupId, ()>::default().insert(());
         let now = Hz::MILLI.jiffies(Instant::START);
         let mut wf2q = Wf2q::new();
         wf2q.set_root(root, now, Hz::MILLI);

@@ -1,7 +1,4 @@
-//! Generational keys, tables beside an arena, and lists through an arena.
-//!
-//! Nothing here counts references or points to its owner. A key names a thing; a stale key is a
-//! bug, and its use panics.
+//! Doubly linked lists through an arena.
 //!
 //! ```text
 //!   List { first ─┐          last ─┐ }
@@ -9,42 +6,7 @@
 //!   arena:   [ … links ⇄ links ⇄ links … ]     the links live in the things themselves
 //! ```
 
-use std::num::NonZeroU32;
-
-use slotmap::{Key, SecondaryMap, new_key_type};
-
-new_key_type! {
-    /// Names a request for as long as it exists.
-    pub struct RequestId;
-    /// Names an I/O context until it has exited and its last request is freed.
-    pub struct IocId;
-    /// Names a group of one elevator.
-    pub struct GroupId;
-}
-
-/// A table of further data for the things of an arena, by the arena's keys.
-pub type SideTable<K, V> = SecondaryMap<K, V>;
-
-/// The index of a thing in its arena: its key without the generation, in half the space. Links on a
-/// hot path are slots, as what is linked is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(NonZeroU32);
-
-impl Slot {
-    /// Returns the slot of the thing that `key` names.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // the low half is the index
-    pub(crate) fn of(key: impl Key) -> Self {
-        let index = NonZeroU32::new(key.data().as_ffi() as u32);
-        Self(index.expect("an arena does not use its first slot"))
-    }
-
-    /// Returns it as an index of a table beside the arena.
-    #[inline]
-    pub(crate) const fn index(self) -> usize {
-        self.0.get() as usize
-    }
-}
+use slotmap::Key;
 
 /// The links of a thing in a [`List`].
 #[derive(Clone, Copy, Debug)]

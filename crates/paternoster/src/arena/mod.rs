@@ -1,0 +1,280 @@
+//! Things under keys, tables of more that belongs to them, and lists through them.
+//!
+//! ```text
+//!   key:     slot 2 │ generation 3                   odd while the thing exists
+//!               │          │
+//!               ▼          ▼ compared at the doors
+//!   values      [ a ][ b ][ c ][ gone ]              free: slot 3
+//!   generations [ 1 ][ 1 ][ 3 ][  2   ]
+//! ```
+//!
+//! Nothing here counts references or points to its owner. A key names a thing; a stale key is a
+//! bug. It is found at the doors, where keys come in from outside ([`Arena::contains_key`]). In
+//! between a look-up is a bound and a load, and only debug builds compare the generation as well.
+
+mod list;
+mod side_table;
+
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::ops::{Index, IndexMut};
+
+use slotmap::{Key, KeyData, new_key_type};
+
+pub(crate) use list::{Linked, List, ListLinks};
+pub use side_table::SideTable;
+
+new_key_type! {
+    /// Names a request for as long as it exists.
+    pub struct RequestId;
+    /// Names an I/O context until it has exited and its last request is freed.
+    pub struct IocId;
+    /// Names a group of one elevator.
+    pub struct GroupId;
+}
+
+/// A slot of an arena, which is a key without its generation, in half the space. Links on a hot
+/// path are slots, as what is linked is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(NonZeroU32);
+
+impl Slot {
+    /// Returns the slot of the thing that `key` names.
+    #[inline]
+    pub(crate) fn of(key: impl Key) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index_of(key)))
+    }
+
+    /// Returns it as an index of a table beside the arena, whose first entry belongs to no slot.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0.get() as usize
+    }
+}
+
+/// The index of a key's slot. That of a key of nothing is beyond all slots.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the index")]
+fn index_of(key: impl Key) -> u32 {
+    key.data().as_ffi() as u32
+}
+
+#[inline]
+fn generation_of(key: impl Key) -> u32 {
+    (key.data().as_ffi() >> 32) as u32
+}
+
+#[inline]
+fn key_of<K: Key>(index: u32, generation: u32) -> K {
+    KeyData::from_ffi(u64::from(generation) << 32 | u64::from(index)).into()
+}
+
+/// Things of one kind under their keys. What is removed stays in its slot until that is used again.
+#[derive(Debug)]
+pub(crate) struct Arena<K, V> {
+    values: Vec<V>,
+    /// One more each time that the slot is used or freed: odd where it is in use.
+    generations: Vec<u32>,
+    /// The slot that was freed last is used first.
+    free: Vec<u32>,
+    len: usize,
+    kind: PhantomData<K>,
+}
+
+impl<K, V> Default for Arena<K, V> {
+    fn default() -> Self {
+        let (values, generations, free) = (Vec::new(), Vec::new(), Vec::new());
+        Self { values, generations, free, len: 0, kind: PhantomData }
+    }
+}
+
+impl<K: Key, V> Arena<K, V> {
+    /// Adds a thing and returns its key.
+    #[inline]
+    pub(crate) fn insert(&mut self, value: V) -> K {
+        self.insert_with_key(|_| value)
+    }
+
+    /// Adds a thing that is made from its own key.
+    #[inline]
+    pub(crate) fn insert_with_key(&mut self, make: impl FnOnce(K) -> V) -> K {
+        let Some(&free) = self.free.last() else { return self.append(make) };
+        let generation = self.generations[free as usize] + 1;
+        let key = key_of(free, generation);
+        self.values[free as usize] = make(key);
+        self.generations[free as usize] = generation;
+        self.free.pop();
+        self.len += 1;
+        key
+    }
+
+    /// Adds a thing in a slot of its own.
+    #[cold]
+    fn append(&mut self, make: impl FnOnce(K) -> V) -> K {
+        let index = u32::try_from(self.values.len()).ok().filter(|&index| index < u32::MAX);
+        let key = key_of(index.expect("fewer than 2³² − 1 exist"), 1);
+        self.values.push(make(key));
+        self.generations.push(1);
+        self.len += 1;
+        key
+    }
+
+    /// Frees the slot of a thing, if there is one of that key, and returns what is left in it.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
+        if !self.contains_key(key) {
+            return None;
+        }
+        let index = index_of(key);
+        let generation = &mut self.generations[index as usize];
+        *generation = generation.wrapping_add(1);
+        // After 2³¹ things the slot is never used again, so that no key comes twice.
+        if *generation > 0 {
+            self.free.push(index);
+        }
+        self.len -= 1;
+        Some(&mut self.values[index as usize])
+    }
+
+    /// Returns whether there is a thing of that key.
+    #[inline]
+    pub(crate) fn contains_key(&self, key: K) -> bool {
+        self.generations.get(index_of(key) as usize) == Some(&generation_of(key))
+    }
+
+    /// Returns the thing of that key, if there is one.
+    #[inline]
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        self.contains_key(key).then(|| &self.values[index_of(key) as usize])
+    }
+
+    /// Returns how many things there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns all, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        (0..)
+            .zip(self.generations.iter().zip(&self.values))
+            .filter(|(_, (generation, _))| *generation % 2 == 1)
+            .map(|(index, (generation, value))| (key_of(index, *generation), value))
+    }
+
+    /// Returns all, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        (0..)
+            .zip(self.generations.iter().zip(&mut self.values))
+            .filter(|(_, (generation, _))| *generation % 2 == 1)
+            .map(|(index, (generation, value))| (key_of(index, *generation), value))
+    }
+
+    /// Returns all without their keys.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// Returns all without their keys, to be changed.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.iter_mut().map(|(_, value)| value)
+    }
+}
+
+impl<K: Key, V> Index<K> for Arena<K, V> {
+    type Output = V;
+    /// The thing of that key. Where it is gone, debug builds panic, and others may return what has
+    /// its slot now.
+    #[inline]
+    fn index(&self, key: K) -> &V {
+        debug_assert!(self.contains_key(key), "{key:?} is gone");
+        &self.values[index_of(key) as usize]
+    }
+}
+
+impl<K: Key, V> IndexMut<K> for Arena<K, V> {
+    #[inline]
+    fn index_mut(&mut self, key: K) -> &mut V {
+        debug_assert!(self.contains_key(key), "{key:?} is gone");
+        &mut self.values[index_of(key) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn key_that_is_gone_names_nothing_even_if_its_slot_is_used_again() {
+        let mut arena = Arena::<RequestId, u32>::default();
+        assert!(!arena.contains_key(RequestId::default()), "a key of nothing");
+        let [a, b] = [7, 8].map(|value| arena.insert(value));
+        assert_eq!(arena.remove(a), Some(&mut 7));
+        assert_eq!(arena.remove(a), None);
+        assert_eq!((arena.get(a), arena.len()), (None, 1));
+        let c = arena.insert_with_key(|c| {
+            assert_ne!(c, a);
+            9
+        });
+        assert_eq!(index_of(c), index_of(a), "the slot that was freed last is used first");
+        assert_eq!((arena[b], arena[c], arena.get(a)), (8, 9, None));
+        assert!(arena.iter().eq([(c, &9), (b, &8)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "is gone")]
+    fn debug_builds_find_a_key_that_is_gone() {
+        let mut arena = Arena::<RequestId, u32>::default();
+        let [a, _] = [7, 8].map(|value| arena.insert(value));
+        arena.remove(a);
+        let _ = arena[a];
+    }
+
+    #[test]
+    fn no_key_comes_twice() {
+        let mut arena = Arena::<RequestId, ()>::default();
+        arena.insert(());
+        arena.generations[0] = u32::MAX;
+        let last: RequestId = key_of(0, u32::MAX);
+        assert!(arena.remove(last).is_some());
+        let next = arena.insert(());
+        assert_ne!(index_of(next), 0, "all keys of that slot were used");
+        assert_eq!((arena.len(), arena.iter().count()), (1, 1));
+    }
+
+    proptest! {
+        /// The model is a map that never forgets a key.
+        #[test]
+        fn any_arena_is_a_map(
+            steps in proptest::collection::vec(any::<(bool, prop::sample::Index)>(), 0..200),
+        ) {
+            let (mut arena, mut map) = (Arena::<RequestId, usize>::default(), BTreeMap::new());
+            let mut gone = vec![];
+            for (value, (adds, pick)) in steps.into_iter().enumerate() {
+                if adds || map.is_empty() {
+                    let key = arena.insert(value);
+                    prop_assert_eq!(map.insert(key, value), None, "a key comes once");
+                } else {
+                    let key = *map.keys().nth(pick.index(map.len())).expect("one of them");
+                    prop_assert_eq!(arena.remove(key).copied(), map.remove(&key));
+                    gone.push(key);
+                }
+                prop_assert_eq!((arena.len(), arena.is_empty()), (map.len(), map.is_empty()));
+                let all: BTreeMap<_, _> = arena.iter().map(|(key, value)| (key, *value)).collect();
+                prop_assert_eq!(&all, &map);
+                prop_assert!(map.iter().all(|(&key, value)| arena[key] == *value));
+                prop_assert!(gone.iter().all(|&key| arena.get(key).is_none()));
+            }
+        }
+    }
+}
