@@ -243,30 +243,30 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
     type Trace = T;
 
     forward! {
-        fn attach(&mut self, cx: &mut Cx<'_>);
-        fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId);
-        fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
-        fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId);
-        fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
-        fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId);
-        fn handle_timeout(&mut self, cx: &mut Cx<'_>);
-        fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId);
-        fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent);
-        fn offer(&mut self, cx: &mut Cx<'_>, bio: &Bio);
-        fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool;
-        fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind);
-        fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId);
-        fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
-        fn refusal(&mut self, cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32>;
-        fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
-        fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)])
+        fn attach(&mut self, cx: &mut Cx);
+        fn bind(&mut self, cx: &mut Cx, rq: RequestId);
+        fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt);
+        fn complete(&mut self, cx: &mut Cx, rq: RequestId);
+        fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue;
+        fn reactivate(&mut self, cx: &mut Cx, rq: RequestId);
+        fn handle_timeout(&mut self, cx: &mut Cx);
+        fn exit_io_context(&mut self, cx: &mut Cx, ioc: IocId);
+        fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent);
+        fn offer(&mut self, cx: &mut Cx, bio: &Bio);
+        fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool;
+        fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind);
+        fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId);
+        fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId>;
+        fn refusal(&mut self, cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32>;
+        fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>);
+        fn set_tunables(&mut self, cx: &mut Cx, values: &[(String, i64)])
             -> Result<(), TunableError>;
         fn trace(&mut self) -> &mut T;
         --
         fn name(&self) -> &'static str;
         fn rules(&self) -> Rules;
-        fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId>;
-        fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
+        fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId>;
+        fn scan(&self, cx: &Cx, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;
         fn tunables(&self) -> &'static [TunableInfo];
@@ -274,6 +274,6 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn hierarchy(&self) -> Result<Hierarchy, NoHierarchy>;
         fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_>;
         fn dump(&self, out: &mut dyn Dump);
-        fn check(&self, cx: &Cx<'_>);
+        fn check(&self, cx: &Cx);
     }
 }

@@ -229,6 +229,25 @@ impl Groups {
         false
     }
 
+    /// The group; panics where it is gone.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, group: GroupId) -> &mut Group {
+        self.assert_exists(group);
+        &mut self.slots[group]
+    }
+
+    /// A request is made in the group.
+    #[inline]
+    pub(crate) fn request_made(&mut self, group: GroupId) {
+        self.slots[group].requests += 1;
+    }
+
+    /// A request of the group is freed.
+    #[inline]
+    pub(crate) fn request_freed(&mut self, group: GroupId) {
+        self.slots[group].requests -= 1;
+    }
+
     /// All groups, the root first.
     pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
         self.slots.iter()
@@ -242,14 +261,6 @@ impl std::ops::Index<GroupId> for Groups {
     fn index(&self, group: GroupId) -> &Group {
         self.assert_exists(group);
         &self.slots[group]
-    }
-}
-
-impl std::ops::IndexMut<GroupId> for Groups {
-    #[inline]
-    fn index_mut(&mut self, group: GroupId) -> &mut Group {
-        self.assert_exists(group);
-        &mut self.slots[group]
     }
 }
 

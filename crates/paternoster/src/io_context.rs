@@ -164,6 +164,13 @@ impl IoContexts {
         self.slots.insert(IoContext { io_prio, group, requests: 0, exited: false })
     }
 
+    /// The I/O context; panics where it is gone.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, ioc: IocId) -> &mut IoContext {
+        self.assert_exists(ioc);
+        &mut self.slots[ioc]
+    }
+
     /// A request is made for it.
     #[inline]
     pub(crate) fn request_made(&mut self, ioc: IocId) -> &IoContext {
@@ -181,7 +188,7 @@ impl IoContexts {
 
     /// The context exits; its key may go at once.
     pub(crate) fn exit(&mut self, ioc: IocId) {
-        let context = &mut self[ioc];
+        let context = self.get_mut(ioc);
         assert!(!context.exited, "an I/O context exits once");
         context.exited = true;
         self.free_if_unused(ioc);
@@ -214,14 +221,6 @@ impl std::ops::Index<IocId> for IoContexts {
     fn index(&self, ioc: IocId) -> &IoContext {
         self.assert_exists(ioc);
         &self.slots[ioc]
-    }
-}
-
-impl std::ops::IndexMut<IocId> for IoContexts {
-    #[inline]
-    fn index_mut(&mut self, ioc: IocId) -> &mut IoContext {
-        self.assert_exists(ioc);
-        &mut self.slots[ioc]
     }
 }
 

@@ -135,7 +135,7 @@ impl<T: Trace> MqDeadline<T> {
         &mut self.classes[request.io_prio.class() as usize]
     }
 
-    fn expire(&self, cx: &Cx<'_>, direction: Direction) -> Ticks {
+    fn expire(&self, cx: &Cx, direction: Direction) -> Ticks {
         let millis = match direction {
             Direction::Read => self.tunables.read_expire,
             Direction::Write => self.tunables.write_expire,
@@ -147,7 +147,7 @@ impl<T: Trace> MqDeadline<T> {
     ///
     /// An oddity: the probe is a full pick, and it changes the batch before the age is judged. With
     /// two busy classes the batch therefore rarely grows, and writes starve for the wrong class.
-    fn pick_aged(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn pick_aged(&mut self, cx: &mut Cx) -> Option<RequestId> {
         if self.classes.iter().filter(|class| class.queued() > 0).count() < 2 {
             return None;
         }
@@ -164,7 +164,7 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Picks a request of the highest class that has any. A class with requests, queued or in
     /// flight, holds back the lower ones.
-    fn pick_in_order(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn pick_in_order(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let latest = cx.jiffies();
         for class in IoClass::ALL {
             if self.classes[class as usize].queued() == 0 {
@@ -184,12 +184,12 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Picks the next request of `class`, if it started at `latest` or before. The choice of
     /// direction stands even if its request is not eligible yet.
-    fn pick(&mut self, cx: &mut Cx<'_>, class: IoClass, latest: Jiffies) -> Pick {
+    fn pick(&mut self, cx: &mut Cx, class: IoClass, latest: Jiffies) -> Pick {
         if let Some(rq) = self.classes[class as usize].dispatch_list.first() {
             if self.started_after(cx, rq, latest) {
                 return Pick::NotYet(rq);
             }
-            self.classes[class as usize].dispatch_list.pop(cx.requests);
+            self.classes[class as usize].dispatch_list.pop(&mut cx.requests);
             return self.count_dispatch(class, rq);
         }
         let (rq, reason) = match self.batch_goes_on_with(class) {
@@ -213,7 +213,7 @@ impl<T: Trace> MqDeadline<T> {
             });
             self.trace.event(cx.now, event);
         }
-        self.classes[class as usize].take(cx.requests, rq);
+        self.classes[class as usize].take(&mut cx.requests, rq);
         self.count_dispatch(class, rq)
     }
 
@@ -229,7 +229,7 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Decides on a direction, and where in it to continue. An oddity of Linux: if that request is
     /// not eligible yet, the batch may begin with another class, which goes on where it stopped.
-    fn begin_batch(&mut self, cx: &Cx<'_>, class: IoClass) -> Option<(RequestId, BatchReason)> {
+    fn begin_batch(&mut self, cx: &Cx, class: IoClass) -> Option<(RequestId, BatchReason)> {
         let direction = self.choose_direction(class)?;
         let chosen = self.choose_request(cx, class, direction);
         self.last_direction = direction;
@@ -269,7 +269,7 @@ impl<T: Trace> MqDeadline<T> {
     /// stopped. No other deadline is looked at, and nowhere else.
     fn choose_request(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         class: IoClass,
         direction: Direction,
     ) -> (RequestId, BatchReason) {
@@ -284,26 +284,26 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Returns the tick in which the request seems to have started: its deadline less the expiry
     /// *as it is now*. A lower expiry makes requests look younger, even than now.
-    fn started(&self, cx: &Cx<'_>, rq: RequestId) -> Jiffies {
+    fn started(&self, cx: &Cx, rq: RequestId) -> Jiffies {
         let request = &cx.requests[rq];
         cx.device.hz.jiffies(request.deadline) - self.expire(cx, request.direction())
     }
 
     /// Returns whether the request seems to have started after the tick `latest`. Deadlines are the
     /// beginnings of ticks, so that instants compare as their ticks do, without a division.
-    fn started_after(&self, cx: &Cx<'_>, rq: RequestId, latest: Jiffies) -> bool {
+    fn started_after(&self, cx: &Cx, rq: RequestId, latest: Jiffies) -> bool {
         let request = &cx.requests[rq];
         let latest_deadline = latest + self.expire(cx, request.direction());
         request.deadline > cx.device.hz.instant(latest_deadline)
     }
 
-    fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn insert_sorted(&mut self, cx: &mut Cx, rq: RequestId) {
         let direction = cx.requests[rq].direction();
         let deadline = cx.jiffies() + self.expire(cx, direction);
         let deadline = cx.device.hz.instant(deadline);
         let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
-        class.sorted[direction as usize].insert(cx.requests, rq);
-        class.fifo[direction as usize].push(cx.requests, rq, deadline);
+        class.sorted[direction as usize].insert(&mut cx.requests, rq);
+        class.fifo[direction as usize].push(&mut cx.requests, rq, deadline);
     }
 }
 
@@ -314,11 +314,11 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         NAME
     }
 
-    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.class(&cx.requests[rq]).counts.inserted += 1;
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         match at {
             InsertAt::Sorted => self.insert_sorted(cx, rq),
             InsertAt::Head => {
@@ -326,43 +326,43 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 // Linux.
                 let deadline = cx.device.hz.instant(cx.jiffies());
                 let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
-                class.dispatch_list.push_front(cx.requests, rq, deadline);
+                class.dispatch_list.push_front(&mut cx.requests, rq, deadline);
             }
         }
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.class(&cx.requests[rq]).counts.completed += 1;
     }
 
-    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+    fn handle_timeout(&mut self, cx: &mut Cx) {
         // The next dispatch looks again, once the device has room.
         self.eligible_at = self.eligible_at.filter(|&at| at > cx.now);
     }
 
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+    fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue {
         self.class(&cx.requests[rq]).counts.dispatched -= 1;
         self.insert(cx, rq, InsertAt::Head);
         Requeue::Scheduler
     }
 
-    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         if self.tunables.front_merges == 0 {
             return None;
         }
         let class = &self.classes[cx.contexts[bio.ioc].io_prio.class() as usize];
-        class.sorted[bio.op.direction() as usize].find_start(cx.requests, bio.end())
+        class.sorted[bio.op.direction() as usize].find_start(&cx.requests, bio.end())
     }
 
-    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+    fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             let direction = cx.requests[rq].direction() as usize;
             let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
-            class.sorted[direction].reposition(cx.requests, rq);
+            class.sorted[direction].reposition(&mut cx.requests, rq);
         }
     }
 
-    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         let direction = cx.requests[absorbed].direction() as usize;
         let queued = cx.requests[absorbed].is_queued();
         let class = self.class(&cx.requests[absorbed]);
@@ -372,13 +372,13 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
             return;
         }
         if class.next[direction] == Some(absorbed) {
-            class.next[direction] = SortList::after(cx.requests, absorbed);
+            class.next[direction] = SortList::after(&cx.requests, absorbed);
         }
-        class.sorted[direction].remove(cx.requests, absorbed);
-        class.fifo[direction].absorb(cx.requests, rq, absorbed);
+        class.sorted[direction].remove(&mut cx.requests, absorbed);
+        class.fifo[direction].absorb(&mut cx.requests, rq, absorbed);
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.eligible_at = None;
         self.pick_aged(cx).or_else(|| self.pick_in_order(cx))
     }
@@ -391,20 +391,20 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         !self.classes.iter().all(Class::is_empty)
     }
 
-    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+    fn refusal(&mut self, _cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
         let limit = self.tunables.async_depth;
         existing.bound_or_limit(bio, u32::try_from(limit).expect("the table's range is a u32's"))
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         for class in &mut self.classes {
             let before = out.len();
-            while let Some(rq) = class.dispatch_list.pop(cx.requests) {
+            while let Some(rq) = class.dispatch_list.pop(&mut cx.requests) {
                 out.push(rq);
             }
             for direction in [Direction::Read, Direction::Write] {
-                while let Some(rq) = class.fifo[direction as usize].pop(cx.requests) {
-                    class.sorted[direction as usize].remove(cx.requests, rq);
+                while let Some(rq) = class.fifo[direction as usize].pop(&mut cx.requests) {
+                    class.sorted[direction as usize].remove(&mut cx.requests, rq);
                     out.push(rq);
                 }
             }
@@ -432,17 +432,17 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         }
     }
 
-    fn check(&self, cx: &Cx<'_>) {
+    fn check(&self, cx: &Cx) {
         for class in &self.classes {
             for direction in [Direction::Read, Direction::Write] {
                 let sorted = &class.sorted[direction as usize];
-                let mut starts = sorted.iter(cx.requests).map(|rq| cx.requests[rq].sector);
+                let mut starts = sorted.iter(&cx.requests).map(|rq| cx.requests[rq].sector);
                 assert!(starts.by_ref().is_sorted(), "the sort list is in sector order");
-                let length = sorted.iter(cx.requests).count();
-                assert_eq!(length, class.fifo[direction as usize].iter(cx.requests).count());
+                let length = sorted.iter(&cx.requests).count();
+                assert_eq!(length, class.fifo[direction as usize].iter(&cx.requests).count());
                 if let Some(next) = class.next[direction as usize] {
                     assert!(
-                        sorted.iter(cx.requests).any(|rq| rq == next),
+                        sorted.iter(&cx.requests).any(|rq| rq == next),
                         "next is in the sort list"
                     );
                 }

@@ -33,14 +33,14 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         NAME
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         match at {
-            InsertAt::Sorted => self.list.push(cx.requests, rq, cx.now),
-            InsertAt::Head => self.list.push_front(cx.requests, rq, cx.now),
+            InsertAt::Sorted => self.list.push(&mut cx.requests, rq, cx.now),
+            InsertAt::Head => self.list.push_front(&mut cx.requests, rq, cx.now),
         }
     }
 
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+    fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue {
         self.insert(cx, rq, InsertAt::Head);
         Requeue::Scheduler
     }
@@ -49,15 +49,15 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         Rules { merging: MergeRules::ListScan, ..Rules::default() }
     }
 
-    fn scan(&self, cx: &Cx<'_>, _bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
+    fn scan(&self, cx: &Cx, _bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
         match newer {
             None => self.list.last(),
-            Some(rq) => Fifo::older(cx.requests, rq),
+            Some(rq) => Fifo::older(&cx.requests, rq),
         }
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        self.list.pop(cx.requests)
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
+        self.list.pop(&mut cx.requests)
     }
 
     fn has_work(&self) -> bool {

@@ -30,26 +30,40 @@ pub use crate::{
     __tunable_methods as tunable_methods, __tunable_table as tunable_table, __tunables as tunables,
 };
 
-/// What a scheduler may look at outside itself while it handles an event. May change until 1.0.
+/// What a scheduler may look at outside itself while it handles an event. The elevator owns it. A
+/// scheduler changes nothing of it but the links of requests in its own lists. May change until
+/// 1.0.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Cx<'a> {
+pub struct Cx {
     /// The moment of the event.
     pub now: Instant,
     /// The requests, with their links in the scheduler's lists.
-    pub requests: &'a mut Requests,
+    pub requests: Requests,
     /// The group tree.
-    pub groups: &'a Groups,
+    pub groups: Groups,
     /// The I/O contexts.
-    pub contexts: &'a IoContexts,
+    pub contexts: IoContexts,
     /// The device.
-    pub device: &'a Device,
+    pub device: Device,
     /// Requests in flight: those that it dispatched, those that bypassed it, and those that a
     /// scheduler before it dispatched.
     pub in_device: u32,
 }
 
-impl Cx<'_> {
+impl Cx {
+    /// Makes what there is before the first event: no request, no I/O context, and the root group.
+    pub(crate) fn new(device: Device) -> Self {
+        Self {
+            now: Instant::START,
+            requests: Requests::default(),
+            groups: Groups::new(),
+            contexts: IoContexts::default(),
+            device,
+            in_device: 0,
+        }
+    }
+
     /// The current tick.
     #[inline]
     pub fn jiffies(&self) -> Jiffies {
@@ -165,33 +179,33 @@ pub trait Scheduler {
     // A. Events
 
     /// Attaches it to the device; comes before all other calls.
-    fn attach(&mut self, _cx: &mut Cx<'_>) {}
+    fn attach(&mut self, _cx: &mut Cx) {}
 
     /// Binds a new request, whose bio merged nowhere; comes before any merge at insert.
-    fn bind(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
+    fn bind(&mut self, _cx: &mut Cx, _rq: RequestId) {}
 
     /// Inserts `rq`, to dispatch it once.
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt);
 
     /// A request that it dispatched has completed.
-    fn complete(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
+    fn complete(&mut self, _cx: &mut Cx, _rq: RequestId) {}
 
     /// Requeues a request that it dispatched. By default the elevator keeps it.
-    fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
+    fn requeue(&mut self, _cx: &mut Cx, _rq: RequestId) -> Requeue {
         Requeue::Elevator
     }
 
     /// A requeued request that the elevator kept is dispatched again.
-    fn reactivate(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
+    fn reactivate(&mut self, _cx: &mut Cx, _rq: RequestId) {}
 
     /// Handles the timeout that `poll_timeout` named.
-    fn handle_timeout(&mut self, _cx: &mut Cx<'_>) {}
+    fn handle_timeout(&mut self, _cx: &mut Cx) {}
 
     /// An I/O context exits.
-    fn exit_io_context(&mut self, _cx: &mut Cx<'_>, _ioc: IocId) {}
+    fn exit_io_context(&mut self, _cx: &mut Cx, _ioc: IocId) {}
 
     /// Something of a group is another now, or work was done for it.
-    fn group_event(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _event: GroupEvent) {}
+    fn group_event(&mut self, _cx: &mut Cx, _group: GroupId, _event: GroupEvent) {}
 
     // B. Merging
 
@@ -202,35 +216,35 @@ pub trait Scheduler {
 
     /// A bio will look for a request; comes before the first candidate. BFQ alone acts on it, as in
     /// Linux: a task that has changed its group takes its queue along before it merges anything.
-    fn offer(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) {}
+    fn offer(&mut self, _cx: &mut Cx, _bio: &Bio) {}
 
     /// Returns whether `bio` may merge into `rq`. It is asked for each candidate that passes the
     /// general rules, and once more before the merge is made. It may also act.
-    fn allow_merge(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _bio: &Bio) -> bool {
+    fn allow_merge(&mut self, _cx: &mut Cx, _rq: RequestId, _bio: &Bio) -> bool {
         true
     }
 
     /// Returns a request that starts where `bio` ends.
-    fn find_front_merge(&self, _cx: &Cx<'_>, _bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&self, _cx: &Cx, _bio: &Bio) -> Option<RequestId> {
         None
     }
 
     /// For [`MergeRules::ListScan`]: returns the request to look at after `newer`, or the newest.
-    fn scan(&self, _cx: &Cx<'_>, _bio: &Bio, _newer: Option<RequestId>) -> Option<RequestId> {
+    fn scan(&self, _cx: &Cx, _bio: &Bio, _newer: Option<RequestId>) -> Option<RequestId> {
         None
     }
 
     /// A bio merged into `rq` at that end; its range has changed already.
-    fn request_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _kind: MergeKind) {}
+    fn request_merged(&mut self, _cx: &mut Cx, _rq: RequestId, _kind: MergeKind) {}
 
     /// `rq` absorbed `absorbed`, which may not have been inserted yet and is freed afterwards. The
     /// range of `rq` has changed already.
-    fn requests_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _absorbed: RequestId) {}
+    fn requests_merged(&mut self, _cx: &mut Cx, _rq: RequestId, _absorbed: RequestId) {}
 
     // C. Outputs
 
     /// Takes out the request to serve next, if one is to be served now.
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId>;
 
     /// Returns when it wants a timeout if there is no other event.
     fn poll_timeout(&self) -> Option<Instant> {
@@ -242,13 +256,13 @@ pub trait Scheduler {
 
     /// Returns the bound on requests that keeps `bio` from becoming one now, if any: its submitter
     /// waits until some of those are freed. Only admission asks.
-    fn refusal(&mut self, _cx: &mut Cx<'_>, _bio: &Bio, existing: Existing) -> Option<u32> {
+    fn refusal(&mut self, _cx: &mut Cx, _bio: &Bio, existing: Existing) -> Option<u32> {
         existing.bound()
     }
 
     /// Takes out all requests in any order, so that it is empty afterwards. By default it
     /// dispatches until there is no request: enough for a scheduler that never holds one back.
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         while let Some(rq) = self.dispatch(cx) {
             out.push(rq);
         }
@@ -269,11 +283,7 @@ pub trait Scheduler {
     /// Stores values one after the other, as Linux clamps them; a later one may take back an
     /// earlier. What is done because of a change may be done once, after the last. The first name
     /// that it does not know ends it.
-    fn set_tunables(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        values: &[(String, i64)],
-    ) -> Result<(), TunableError> {
+    fn set_tunables(&mut self, _cx: &mut Cx, values: &[(String, i64)]) -> Result<(), TunableError> {
         let unknown = |name| TunableError::unknown(self.name(), name, self.tunables());
         values.first().map_or(Ok(()), |(name, _)| Err(unknown(name)))
     }
@@ -294,7 +304,7 @@ pub trait Scheduler {
     fn dump(&self, _out: &mut dyn Dump) {}
 
     /// Asserts all invariants by walking over everything.
-    fn check(&self, _cx: &Cx<'_>) {}
+    fn check(&self, _cx: &Cx) {}
 
     /// Where its events go.
     fn trace(&mut self) -> &mut Self::Trace;

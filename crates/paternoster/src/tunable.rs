@@ -266,7 +266,7 @@ macro_rules! __tunable_methods {
 
         fn set_tunables(
             &mut self,
-            _: &mut $crate::scheduler::Cx<'_>,
+            _: &mut $crate::scheduler::Cx,
             values: &[(String, i64)],
         ) -> Result<(), $crate::TunableError> {
             values.iter().try_for_each(|(name, value)| self.$field.set(name, *value).map(drop))

@@ -38,19 +38,20 @@ impl Scheduler for Noting {
         "noting"
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _: InsertAt) {
-        self.waiting.insert(cx.requests, rq, cx.now);
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, _: InsertAt) {
+        self.waiting.insert(&mut cx.requests, rq, cx.now);
     }
 
-    fn group_event(&mut self, _: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+    fn group_event(&mut self, _: &mut Cx, group: GroupId, event: GroupEvent) {
         if let GroupEvent::Worked(work) = event {
             self.charged.lock().expect("nobody has panicked").push((group, work));
         }
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        let rq = self.waiting.iter(cx.requests).next()?;
-        self.waiting.remove(cx.requests, rq, SortList::after(cx.requests, rq));
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
+        let rq = self.waiting.iter(&cx.requests).next()?;
+        let next = SortList::after(&cx.requests, rq);
+        self.waiting.remove(&mut cx.requests, rq, next);
         Some(rq)
     }
 

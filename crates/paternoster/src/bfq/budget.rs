@@ -25,7 +25,7 @@ impl<T: Trace> Bfq<T> {
     /// Returns what a request is charged: its sectors, and no less than the least charge. An async
     /// request is charged threefold, unless its queue is raised or the scenario is asymmetric.
     #[inline]
-    pub(super) fn charge_of(&self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> SectorCount {
+    pub(super) fn charge_of(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> SectorCount {
         let sectors = cx.requests[rq].sectors.max(self.tunables.least_charge());
         let plain = self.queues[queue].synchrony.is_sync()
             || self.is_raised(queue)
@@ -37,7 +37,7 @@ impl<T: Trace> Bfq<T> {
     /// is back in time, or its `max_budget`. Returns which of both it is.
     pub(super) fn set_activation_budget(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         in_time: bool,
     ) -> ActivationKind {
@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The next request of a busy queue has changed: the budget has to suffice for it. The queue in
     /// service keeps its budget.
-    pub(super) fn update_budget(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn update_budget(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let Some(next) = state.next().filter(|_| self.in_service != Some(queue)) else { return };
         let charge = self.charge_of(cx, queue, next);
@@ -70,7 +70,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The peak rate has changed, and with it the maximum, unless that is tuned.
-    pub(super) fn follow_peak_rate(&mut self, cx: &Cx<'_>, rate: u32) {
+    pub(super) fn follow_peak_rate(&mut self, cx: &Cx, rate: u32) {
         self.trace.event(cx.now, Event::Bfq(BfqEvent::PeakRate { rate }));
         if self.tunables.max_budget() == SectorCount(0) {
             self.update_max_budget(cx);
@@ -78,7 +78,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The maximum follows the peak rate, unless it is tuned.
-    pub(super) fn update_max_budget(&mut self, cx: &Cx<'_>) {
+    pub(super) fn update_max_budget(&mut self, cx: &Cx) {
         let max = match self.tunables.max_budget() {
             SectorCount(0) => {
                 let timeout = Nanos::from_millis(cx.device.hz.millis(self.budgets.timeout()));

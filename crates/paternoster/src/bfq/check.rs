@@ -9,7 +9,7 @@ use crate::scheduler::Cx;
 use crate::trace::Trace;
 
 impl<T: Trace> Bfq<T> {
-    pub(super) fn check_all(&self, cx: &Cx<'_>) {
+    pub(super) fn check_all(&self, cx: &Cx) {
         self.wf2q.check();
         let mut sums = [0, 0];
         for (id, queue) in self.queues.iter() {
@@ -33,11 +33,11 @@ impl<T: Trace> Bfq<T> {
         self.check_users();
     }
 
-    fn check_queue(&self, cx: &Cx<'_>, id: QueueId, queue: &Queue) {
+    fn check_queue(&self, cx: &Cx, id: QueueId, queue: &Queue) {
         self.wf2q.check_raising(id, queue.raising().factor());
-        queue.waiting.check(cx.requests);
-        let mut waiting = queue.waiting.iter(cx.requests);
-        assert!(waiting.all(|rq| queue_of(cx.requests, rq) == id), "each holds its own");
+        queue.waiting.check(&cx.requests);
+        let mut waiting = queue.waiting.iter(&cx.requests);
+        assert!(waiting.all(|rq| queue_of(&cx.requests, rq) == id), "each holds its own");
         let is_empty = queue.is_empty();
         assert!(queue.busy || is_empty, "a queue with requests is busy");
         assert!(!queue.on_position_index || !is_empty, "an indexed queue has requests");

@@ -54,7 +54,7 @@ impl ContextState {
 
 impl<T: Trace> Bfq<T> {
     /// Binds a request to its queue: it is new, or was requeued.
-    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
         if !self.is_unchanged(cx, ioc, group) {
@@ -77,7 +77,7 @@ impl<T: Trace> Bfq<T> {
 
     /// A queue gets its first request and may belong to a burst. A queue that a split has created
     /// does not for a while.
-    fn join_burst(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn join_burst(&mut self, cx: &Cx, queue: QueueId) {
         let now = cx.jiffies();
         let state = &self.queues[queue];
         if state.in_large_burst || now <= state.split_at + self.times.split_immunity {
@@ -99,8 +99,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// A request has ended: its queue and its context are freed if nothing else needs them.
-    pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
+    pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
+        let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.wf2q.count_request(queue, -1);
         self.free_queue_if_unused(cx, queue);
         if let Some(context) = self.contexts.get_mut(ioc) {
@@ -110,7 +110,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns the queue for a new request of `ioc`. The context may leave a shared queue by that.
-    fn queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, synchrony: Synchrony) -> QueueId {
+    fn queue_for(&mut self, cx: &Cx, ioc: IocId, synchrony: Synchrony) -> QueueId {
         let context = &self.contexts[ioc];
         let Some(queue) = context.queues[synchrony] else {
             return self.make_queue_for(cx, ioc, synchrony);
@@ -122,7 +122,7 @@ impl<T: Trace> Bfq<T> {
         self.split(cx, ioc, queue)
     }
 
-    fn make_queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, synchrony: Synchrony) -> QueueId {
+    fn make_queue_for(&mut self, cx: &Cx, ioc: IocId, synchrony: Synchrony) -> QueueId {
         if synchrony.is_sync() {
             let queue = self.make_sync_queue(cx, ioc);
             return self.merge_at_creation(cx, queue, ioc);
@@ -132,7 +132,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Gives `ioc` a sync queue of its own.
-    pub(super) fn make_sync_queue(&mut self, cx: &Cx<'_>, ioc: IocId) -> QueueId {
+    pub(super) fn make_sync_queue(&mut self, cx: &Cx, ioc: IocId) -> QueueId {
         let group = self.contexts[ioc].group.expect(HAS_GROUP);
         let queue = self.make_queue(cx, QueueName { ioc, sync: true }, group);
         self.queues[queue].users = 1;
@@ -141,7 +141,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Gives `ioc` the async queue of the group for its priority, which is made if there is none.
-    fn obtain_async_queue(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> QueueId {
+    fn obtain_async_queue(&mut self, cx: &Cx, ioc: IocId, group: GroupId) -> QueueId {
         let slot = self.contexts[ioc].io_prio.async_slot();
         let queue = if let Some(queue) = self.groups[group].async_queues[slot] {
             queue
@@ -157,7 +157,7 @@ impl<T: Trace> Bfq<T> {
         queue
     }
 
-    fn make_queue(&mut self, cx: &Cx<'_>, name: QueueName, group: GroupId) -> QueueId {
+    fn make_queue(&mut self, cx: &Cx, name: QueueName, group: GroupId) -> QueueId {
         let io_prio = self.contexts[name.ioc].io_prio;
         let queue = self.wf2q.add_queue(group, io_prio);
         self.queues.insert(queue, Queue::new(cx, name, self.budgets.of_new_queue()));
@@ -167,7 +167,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the context has the priority and group that it had at its last request.
     #[inline]
-    fn is_unchanged(&self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> bool {
+    fn is_unchanged(&self, cx: &Cx, ioc: IocId, group: GroupId) -> bool {
         let io_prio = cx.contexts[ioc].io_prio;
         self.contexts
             .get(ioc)
@@ -176,7 +176,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The priority of the context may have changed since its last request. Its sync queue follows
     /// when it is next put on its tree, even if it is shared.
-    fn follow_priority(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
+    fn follow_priority(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         let io_prio = cx.contexts[ioc].io_prio;
         let Some(context) = self.contexts.get_mut(ioc) else {
             // The context may have exited before its last request was requeued.
@@ -203,7 +203,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The context may have moved to another group since its last bio. Its own queue moves along; a
     /// shared queue stays behind.
-    pub(super) fn follow_group(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
+    pub(super) fn follow_group(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         let before = context.group.replace(group);
         if before == Some(group) {
@@ -243,7 +243,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The context has exited. If its queue is in service, even a shared one, its service ends as
     /// if its time were over, without a charge for the time.
-    pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    pub(super) fn exit_context(&mut self, cx: &Cx, ioc: IocId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         context.exited = true;
         self.drop_merge_candidate(cx, ioc);
@@ -251,7 +251,7 @@ impl<T: Trace> Bfq<T> {
         self.free_context_if_unused(cx, ioc);
     }
 
-    fn leave_queues(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    fn leave_queues(&mut self, cx: &Cx, ioc: IocId) {
         for synchrony in [Synchrony::Sync, Synchrony::Async] {
             let Some(queue) = self.contexts[ioc].queues[synchrony] else { continue };
             self.set_queue(cx, ioc, synchrony, None);
@@ -265,7 +265,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Frees a context that has exited and has no request left. It uses no queue any more, unless
     /// a request that was requeued since has given it one.
-    fn free_context_if_unused(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    fn free_context_if_unused(&mut self, cx: &Cx, ioc: IocId) {
         let Some(context) = self.contexts.get(ioc) else { return };
         if context.exited && context.requests_bound == 0 {
             self.drop_merge_candidate(cx, ioc);

@@ -33,7 +33,7 @@ impl<T: Trace> Bfq<T> {
     #[inline]
     pub(super) fn cooperator(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         sector: Sector,
         ioc: IocId,
@@ -49,7 +49,7 @@ impl<T: Trace> Bfq<T> {
 
     fn look_for_cooperator(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         sector: Sector,
         ioc: IocId,
@@ -81,7 +81,7 @@ impl<T: Trace> Bfq<T> {
     /// Follows a merge of queues that is due for the bio's context, as Linux does at every request
     /// that might absorb the bio. Returns whether `rq` is in the queue of the bio then, so that it
     /// may absorb it.
-    pub(super) fn allow_bio_merge(&mut self, cx: &Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
+    pub(super) fn allow_bio_merge(&mut self, cx: &Cx, rq: RequestId, bio: &Bio) -> bool {
         if bio.is_sync() && !cx.requests[rq].is_sync() {
             return false;
         }
@@ -90,7 +90,7 @@ impl<T: Trace> Bfq<T> {
             self.redirect(cx, bio.ioc, queue, target);
             queue = target;
         }
-        queue_of(cx.requests, rq) == queue
+        queue_of(&cx.requests, rq) == queue
     }
 
     /// Returns the end of the chain of queues into which `queue` is to merge.
@@ -101,7 +101,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue has been served for a while since it became busy. Queues that come
     /// near it after that do so by chance.
-    fn is_too_late(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    fn is_too_late(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         state.served_since_busy > 0
             && cx.jiffies() > state.first_served + cx.device.hz.part_of_second(MERGE_WINDOW_PARTS)
@@ -114,7 +114,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns whether `queue`, which may merge, fits with `other`.
-    fn fits(&self, cx: &Cx<'_>, queue: QueueId, other: QueueId) -> bool {
+    fn fits(&self, cx: &Cx, queue: QueueId, other: QueueId) -> bool {
         !self.is_too_late(cx, other)
             && self.wf2q.class_of(queue) == self.wf2q.class_of(other)
             && self.may_merge(other)
@@ -124,7 +124,7 @@ impl<T: Trace> Bfq<T> {
     /// `other` is to merge. Returns that queue.
     pub(super) fn set_up_merge(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         other: QueueId,
     ) -> Option<QueueId> {
@@ -153,7 +153,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Moves `ioc` from `queue` to `target`, the end of its chain, one queue at a time.
-    pub(super) fn redirect(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, target: QueueId) {
+    pub(super) fn redirect(&mut self, cx: &Cx, ioc: IocId, queue: QueueId, target: QueueId) {
         let mut here = queue;
         while here != target {
             here = self.redirect_one(cx, ioc, here);
@@ -161,7 +161,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Moves `ioc` one queue on, with what was learned of the queue and how it is raised.
-    fn redirect_one(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
+    fn redirect_one(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> QueueId {
         let target = self.queues[queue].merge_into.expect("a chain ends at its target");
         let (name, into) = (self.queues[queue].name(), self.queues[target].name());
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueuesMerged { queue: name, into }));
@@ -193,8 +193,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Moves a request that is about to be added to `target`, and its user with it.
-    pub(super) fn move_request(&mut self, cx: &mut Cx<'_>, rq: RequestId, target: QueueId) {
-        let queue = queue_of(cx.requests, rq);
+    pub(super) fn move_request(&mut self, cx: &mut Cx, rq: RequestId, target: QueueId) {
+        let queue = queue_of(&cx.requests, rq);
         let ioc = cx.requests[rq].ioc;
         self.wf2q.count_request(target, 1);
         if self.existing_queue(ioc, Synchrony::Sync) == Some(queue) {
@@ -208,13 +208,13 @@ impl<T: Trace> Bfq<T> {
 
     /// Updates the place of the queue on the position index of its group, if queues merge.
     #[inline]
-    pub(super) fn index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn index_position(&mut self, cx: &Cx, queue: QueueId) {
         if self.hw_queueing.merges_queues() {
             self.update_index_position(cx, queue);
         }
     }
 
-    fn update_index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn update_index_position(&mut self, cx: &Cx, queue: QueueId) {
         self.unindex_position(queue);
         if self.queues[queue].next().is_none()
             || self.wf2q.class_of(queue) == IoClass::Idle

@@ -10,7 +10,7 @@ use crate::trace::{BfqEvent, BudgetEnd, ElevatorEvent, Event, Trace, WaitReason}
 
 impl<T: Trace> Bfq<T> {
     /// The next request for the device.
-    pub(super) fn dispatch_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    pub(super) fn dispatch_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         if self.busy.count() == 0 {
             return None;
         }
@@ -32,7 +32,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Takes `rq` out of its queue and charges the queue for it.
-    fn dispatch_from(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn dispatch_from(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let charge = self.charge_of(cx, queue, rq);
         self.charge(cx, queue, charge);
         let in_service = self.in_service == Some(queue);
@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The peak rate may follow from a request on its way to the device, and the head moves.
     #[inline]
-    fn observe_dispatch(&mut self, cx: &Cx<'_>, rq: RequestId, in_service: bool) {
+    fn observe_dispatch(&mut self, cx: &Cx, rq: RequestId, in_service: bool) {
         let extent = cx.requests[rq].extent();
         let dispatched = Dispatched {
             now: cx.now,
@@ -78,8 +78,8 @@ impl<T: Trace> Bfq<T> {
 
     /// A requeued request, which the elevator kept, is dispatched again. It bypasses
     /// the queues, and no queue is charged for it.
-    pub(super) fn reactivate_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        self.queues[queue_of(cx.requests, rq)].in_flight += 1;
+    pub(super) fn reactivate_request(&mut self, cx: &Cx, rq: RequestId) {
+        self.queues[queue_of(&cx.requests, rq)].in_flight += 1;
         self.in_driver += 1;
     }
 }

@@ -9,7 +9,7 @@ use crate::trace::{BudgetEnd, ElevatorEvent, Event, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// Takes out every request that waits, queue by queue. The queue in service is expired.
-    pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    pub(super) fn drain_queues(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         if let Some(in_service) = self.in_service {
             self.expire(cx, in_service, BudgetEnd::Timeout);
         }

@@ -33,17 +33,17 @@ struct ServiceSpeed {
 
 impl<T: Trace> Bfq<T> {
     /// Ends the service now.
-    pub(super) fn expire(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
+    pub(super) fn expire(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd) {
         self.expire_as_of(cx, queue, why, cx.now);
     }
 
     /// Ends the service because the device has idled in vain. The time since it began to idle does
     /// not count.
-    pub(super) fn expire_after_idling(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
+    pub(super) fn expire_after_idling(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd) {
         self.expire_as_of(cx, queue, why, self.idling.since);
     }
 
-    fn expire_as_of(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, end: Instant) {
+    fn expire_as_of(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd, end: Instant) {
         let speed = self.service_speed(cx, queue, end);
         let raised = self.is_raised(queue);
         let late = why == BudgetEnd::Timeout && self.has_third_left(queue);
@@ -72,7 +72,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Prepares weight raising at the end of a service: the time since the queue was raised starts
     /// again, and a queue that has run empty may be soft real time next.
-    fn note_for_raising(&mut self, cx: &Cx<'_>, queue: QueueId, raised: bool) {
+    fn note_for_raising(&mut self, cx: &Cx, queue: QueueId, raised: bool) {
         let now = cx.jiffies();
         let state = &mut self.queues[queue];
         if !raised {
@@ -88,7 +88,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// How fast the service was, if it ended at `end`.
-    fn service_speed(&self, cx: &Cx<'_>, queue: QueueId, end: Instant) -> ServiceSpeed {
+    fn service_speed(&self, cx: &Cx, queue: QueueId, end: Instant) -> ServiceSpeed {
         let state = &self.queues[queue];
         if !state.synchrony.is_sync() {
             return ServiceSpeed { slow: false, millis: 0 };
@@ -108,7 +108,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Charges the queue as if it had been served at the peak rate for that time, up to the
     /// maximum. The default timeout is the measure, even if another one is tuned.
-    fn charge_time(&mut self, cx: &Cx<'_>, queue: QueueId, millis: u64) {
+    fn charge_time(&mut self, cx: &Cx, queue: QueueId, millis: u64) {
         let full = cx.device.hz.millis(default_timeout(cx.device.hz));
         let whole = u64::from(self.budgets.max().0);
         let want = whole * millis.min(full) / full.max(1);
@@ -116,7 +116,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Charges the queue for what others lost if the device idled for it, where that is tuned so.
-    fn charge_idling(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn charge_idling(&mut self, cx: &Cx, queue: QueueId) {
         if !self.tunables.charge_waiting() {
             return;
         }
@@ -130,7 +130,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Charges the queue as if it had been served so much in its service, unless it was served
     /// more.
-    fn charge_up_to(&mut self, cx: &Cx<'_>, queue: QueueId, want: SectorCount) {
+    fn charge_up_to(&mut self, cx: &Cx, queue: QueueId, want: SectorCount) {
         let service = self.wf2q.service(queue);
         let want = want.max(service);
         self.wf2q.set_budget(queue, self.wf2q.budget(queue).max(want));
@@ -140,7 +140,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Adapts the queue's budget for its next service: more if the bounds cut this one short, less
     /// if the queue did not use what it had.
-    fn adapt_budget(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
+    fn adapt_budget(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd) {
         let (least, most) = (self.budgets.lower(), self.greatest_budget());
         let state = &mut self.queues[queue];
         let before = state.max_budget;
@@ -180,7 +180,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The queue leaves service: it goes idle if it is empty, unless it was preempted and its share
     /// only holds if it keeps its place.
-    pub(super) fn leave(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) -> QueueFate {
+    pub(super) fn leave(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd) -> QueueFate {
         self.plan_split_of_seeky(cx, queue);
         let keeps_place = why == BudgetEnd::Preempted && self.idling_guarantees_service(queue);
         let state = &mut self.queues[queue];
@@ -202,7 +202,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The queue stops being busy.
-    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId, service: Service) {
+    pub(super) fn remove_busy(&mut self, cx: &Cx, queue: QueueId, service: Service) {
         let state = &mut self.queues[queue];
         state.busy = false;
         let name = state.name();
@@ -214,7 +214,7 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    fn trace_expiry(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, slow: bool) {
+    fn trace_expiry(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd, slow: bool) {
         let state = &self.queues[queue];
         let event = Event::Bfq(BfqEvent::BudgetExpired {
             queue: state.name(),

@@ -26,7 +26,7 @@ pub(super) struct GroupState {
 
 impl<T: Trace> Bfq<T> {
     /// Creates the state of a group, after that of its parents.
-    pub(super) fn ensure_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn ensure_group(&mut self, cx: &Cx, group: GroupId) {
         if self.groups.contains_key(group) {
             return;
         }
@@ -42,7 +42,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The group's weight has changed: it counts from when the group is scheduled next.
-    pub(super) fn follow_weight(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn follow_weight(&mut self, cx: &Cx, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }
@@ -53,7 +53,7 @@ impl<T: Trace> Bfq<T> {
     ///
     /// The group that it leaves, and the parents of that, stay counted as groups with I/O pending
     /// until the last queue of one of them has run empty there: as in Linux.
-    pub(super) fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, group: GroupId) {
+    pub(super) fn move_queue(&mut self, cx: &Cx, queue: QueueId, group: GroupId) {
         if self.wf2q.group_of(queue) == group {
             return;
         }
@@ -81,7 +81,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Removes a group without requests and I/O contexts. Contexts that have left it and have made
     /// no request since may still use queues of it: these queues move to the root.
-    pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn remove_group(&mut self, cx: &Cx, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }

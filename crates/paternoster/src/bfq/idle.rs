@@ -40,7 +40,7 @@ pub(super) struct Idling {
 
 impl<T: Trace> Bfq<T> {
     /// Returns whether to idle for the queue is better than to serve others.
-    pub(super) fn is_idling_better(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    pub(super) fn is_idling_better(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         if state.users == 0 {
             return false;
@@ -59,7 +59,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the device serves more if it idles for the queue, and no raised queue is
     /// harmed by that.
-    pub(super) fn idling_boosts_throughput(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    pub(super) fn idling_boosts_throughput(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         if state.users == 0 || self.busy.any_raised() {
             return false;
@@ -88,7 +88,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The queue in service has run empty, with nothing in flight: the device idles for it.
-    pub(super) fn arm_idle_timer(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn arm_idle_timer(&mut self, cx: &Cx, queue: QueueId) {
         let mut length = self.tunables.slice_idle();
         let raised = self.is_raised(queue);
         if self.queues[queue].is_seeky() && !raised && !self.is_asymmetric(queue) {
@@ -110,7 +110,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The request for which the device idled has not come in time.
-    pub(super) fn idle_timer_fired(&mut self, cx: &Cx<'_>) {
+    pub(super) fn idle_timer_fired(&mut self, cx: &Cx) {
         let Some((_, queue)) = self.idling.timer.take() else { return };
         self.trace.event(cx.now, Event::Queue(QueueEvent::IdleTimerFired));
         debug_assert_eq!(self.in_service, Some(queue), "the timer goes with the service");

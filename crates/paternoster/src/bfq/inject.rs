@@ -38,7 +38,7 @@ enum Injected {
 impl<T: Trace> Bfq<T> {
     /// Returns the queue to inject from while the device idles for `in_service`. A queue that is
     /// not related to it makes the service-time probe one with injection.
-    pub(super) fn inject(&mut self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+    pub(super) fn inject(&mut self, cx: &Cx, in_service: QueueId) -> Option<QueueId> {
         match self.choose_injected(cx, in_service)? {
             Injected::Related(queue) => Some(queue),
             Injected::WithinLimit(queue) => {
@@ -50,7 +50,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns the queue to inject from while the device idles for `in_service`: first one on which
     /// its next request may depend.
-    fn choose_injected(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<Injected> {
+    fn choose_injected(&self, cx: &Cx, in_service: QueueId) -> Option<Injected> {
         let related = self.own_async_queue(cx, in_service).or_else(|| {
             let state = &self.queues[in_service];
             let waker = state.waker.filter(|&waker| self.may_be_injected(cx, waker));
@@ -67,7 +67,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns the async queue of the owner of `in_service`, if its next request is that owner's.
-    fn own_async_queue(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+    fn own_async_queue(&self, cx: &Cx, in_service: QueueId) -> Option<QueueId> {
         let owner = self.queues[in_service].owner?;
         let queue = self.existing_queue(owner, Synchrony::Async)?;
         let next = self.queues[queue].next()?;
@@ -75,7 +75,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns whether the queue has a request, and budget left for it.
-    fn may_be_injected(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    fn may_be_injected(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         let Some(next) = state.next() else { return false };
         state.busy && i64::from(self.charge_of(cx, queue, next).0) <= self.wf2q.left(queue)
@@ -85,7 +85,7 @@ impl<T: Trace> Bfq<T> {
     /// last put on its tree first.
     ///
     /// After a large request the bound stays at one for the next large one, as in Linux.
-    fn choose_any(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+    fn choose_any(&self, cx: &Cx, in_service: QueueId) -> Option<QueueId> {
         let full_limit = self.queues[in_service].injection.limit();
         let mut limit = full_limit;
         if limit == 0 && self.is_grace_over(cx, in_service) {
@@ -114,7 +114,7 @@ impl<T: Trace> Bfq<T> {
     /// Returns whether the device has idled long enough for `in_service`, whose base time is not
     /// known, to let one request of another queue pass. It hardly ever has: Linux compares ticks
     /// with nanoseconds, so that this needs a `slice_idle` of 0 with `strict_guarantees`.
-    fn is_grace_over(&self, cx: &Cx<'_>, in_service: QueueId) -> bool {
+    fn is_grace_over(&self, cx: &Cx, in_service: QueueId) -> bool {
         let state = &self.queues[in_service];
         let ticks = self.tunables.slice_idle().as_nanos().cast_signed();
         state.injection.base_time().is_none()
@@ -124,7 +124,7 @@ impl<T: Trace> Bfq<T> {
 
     /// A request arrives for `queue`, the only one that its user has: the limit of the queue may be
     /// due for a reset, and the time that the request takes may be probed.
-    pub(super) fn probe_first_request(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn probe_first_request(&mut self, cx: &Cx, queue: QueueId) {
         let now = cx.jiffies();
         if self.queues[queue].injection.is_older_than(self.times.injection_reset, now) {
             self.reset_injection(cx, queue);
@@ -139,7 +139,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The probed request of `queue` has completed, and is still counted as in the device: the
     /// limit follows.
-    pub(super) fn adapt_injection(&mut self, cx: &Cx<'_>, queue: QueueId, time: ServiceTime) {
+    pub(super) fn adapt_injection(&mut self, cx: &Cx, queue: QueueId, time: ServiceTime) {
         let depth_seen = self.hw_queueing.depth_seen();
         let device = DeviceLoad { in_flight: self.in_driver, depth_seen };
         let injection = &mut self.queues[queue].injection;
@@ -149,7 +149,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Resets the injection limit of the queue.
-    pub(super) fn reset_injection(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn reset_injection(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         let before = state.injection.limit();
         state.injection.reset(state.io_pattern.has_short_think_time(), cx.jiffies());
@@ -157,7 +157,7 @@ impl<T: Trace> Bfq<T> {
         self.trace_injection(cx, queue, before);
     }
 
-    fn trace_injection(&mut self, cx: &Cx<'_>, queue: QueueId, before: u32) {
+    fn trace_injection(&mut self, cx: &Cx, queue: QueueId, before: u32) {
         let state = &self.queues[queue];
         let limit = state.injection.limit();
         if limit != before {

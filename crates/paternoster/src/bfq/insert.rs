@@ -24,10 +24,10 @@ const SMALL: SectorCount = SectorCount(32);
 impl<T: Trace> Bfq<T> {
     /// Inserts a request into its queue, or into the queue of others that work on the same part of
     /// the device.
-    pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, sector) = (request.ioc, request.sector);
-        let mut queue = queue_of(cx.requests, rq);
+        let mut queue = queue_of(&cx.requests, rq);
         if let Some(target) = self.cooperator(cx, queue, sector, ioc) {
             self.move_request(cx, rq, target);
             queue = target;
@@ -38,7 +38,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Learns from a request of `ioc` that is about to be added to `queue`.
-    fn learn(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId, ioc: IocId) {
+    fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId, ioc: IocId) {
         let slice_idle = self.tunables.slice_idle();
         let state = &mut self.queues[queue];
         if state.in_flight == 0 && !state.busy {
@@ -53,7 +53,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Judges whether the queue has a short think time. For a while after a split it is not judged.
-    fn update_think_time(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) {
+    fn update_think_time(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         let now = cx.jiffies();
         let slice_idle = self.tunables.slice_idle();
         let state = &mut self.queues[queue];
@@ -76,14 +76,14 @@ impl<T: Trace> Bfq<T> {
 
     /// Judges whether the queue is I/O-bound, as a request arrives.
     #[inline]
-    fn update_io_bound(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn update_io_bound(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         let ends_idleness = state.is_empty() && state.in_flight == 0;
         state.io_pattern.update_io_bound(cx.now, Arrival { is_first: state.fresh, ends_idleness });
     }
 
     /// Puts a request into its queue, which is busy from now on.
-    fn add_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let ioc = cx.requests[rq].ioc;
         let was_raised = self.is_raised(queue);
         // This depends on whether the queue was empty, so it comes before the insertion.
@@ -95,7 +95,7 @@ impl<T: Trace> Bfq<T> {
             self.update_io_bound(cx, queue);
         }
         let deadline = cx.now + self.tunables.order.fifo_expire(cx.requests[rq].synchrony());
-        self.queues[queue].waiting.insert(cx.requests, rq, deadline);
+        self.queues[queue].waiting.insert(&mut cx.requests, rq, deadline);
         self.queued += 1;
         let next = self.prefer(cx, queue, rq);
         if next == Next::Changed {
@@ -119,14 +119,14 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it is the better one.
-    fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> Next {
+    fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) -> Next {
         let order = self.seek_order(self.head);
-        self.queues[queue].waiting.prefer(cx.requests, order, rq)
+        self.queues[queue].waiting.prefer(&cx.requests, order, rq)
     }
 
     /// A queue without requests has one now and becomes busy. Returns as what it was eligible to be
     /// raised.
-    fn become_busy(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> EligibleAs {
+    fn become_busy(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) -> EligibleAs {
         let now = cx.jiffies();
         let eligibility = self.raising_eligibility(cx, queue, cx.requests[rq].ioc);
         let state = &self.queues[queue];
@@ -152,7 +152,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The queue is busy from now on.
-    fn add_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn add_busy(&mut self, cx: &Cx, queue: QueueId) {
         self.activate(cx, queue);
         let state = &mut self.queues[queue];
         state.busy = true;
@@ -168,7 +168,7 @@ impl<T: Trace> Bfq<T> {
     /// A request arrives while the device may idle for its queue. A single small request leaves the
     /// timer running where idling boosts the throughput: the next dispatch finds the request
     /// anyway, and it may grow until then.
-    fn end_idling(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn end_idling(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let state = &self.queues[queue];
         if self.in_service != Some(queue) || !state.idling {
             return;
@@ -185,13 +185,13 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Removes a waiting request from its queue. If it was the next one, the request after it is.
-    pub(super) fn remove_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let mut next = self.queues[queue].next();
         let was_next = next == Some(rq);
         if was_next {
             next = self.next_after(cx, queue, rq);
         }
-        self.queues[queue].waiting.remove(cx.requests, rq, next);
+        self.queues[queue].waiting.remove(&mut cx.requests, rq, next);
         if was_next {
             self.update_budget(cx, queue);
         }
@@ -199,7 +199,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// One request less waits in the queue, which may be empty now.
-    fn note_removal(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn note_removal(&mut self, cx: &Cx, queue: QueueId) {
         self.queued -= 1;
         let state = &self.queues[queue];
         if !state.is_empty() {
@@ -216,12 +216,12 @@ impl<T: Trace> Bfq<T> {
 
     /// The request has grown at its start. It keeps its place in the sort list, unless it now
     /// starts before the request in front of it.
-    pub(super) fn grown_at_front(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let queue = queue_of(cx.requests, rq);
-        self.queues[queue].waiting.set_start_in_place(cx.requests, rq);
-        let before = SortList::before(cx.requests, rq);
+    pub(super) fn grown_at_front(&mut self, cx: &mut Cx, rq: RequestId) {
+        let queue = queue_of(&cx.requests, rq);
+        self.queues[queue].waiting.set_start_in_place(&mut cx.requests, rq);
+        let before = SortList::before(&cx.requests, rq);
         if before.is_some_and(|before| cx.requests[rq].sector < cx.requests[before].sector) {
-            self.queues[queue].waiting.reposition(cx.requests, rq);
+            self.queues[queue].waiting.reposition(&mut cx.requests, rq);
             if self.prefer(cx, queue, rq) == Next::Changed {
                 self.update_budget(cx, queue);
                 self.index_position(cx, queue);
@@ -230,15 +230,15 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// `rq` has absorbed `absorbed`, which may be of another queue and may not have been inserted.
-    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
-        let queue = queue_of(cx.requests, rq);
-        let other = queue_of(cx.requests, absorbed);
+    pub(super) fn absorb(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
+        let queue = queue_of(&cx.requests, rq);
+        let other = queue_of(&cx.requests, absorbed);
         if !cx.requests[absorbed].is_queued() {
             return self.unbind_request(cx, absorbed);
         }
         if queue == other {
             // The budget stays as it is, even if this was the next request.
-            self.queues[queue].waiting.absorb(cx.requests, rq, absorbed);
+            self.queues[queue].waiting.absorb(&mut cx.requests, rq, absorbed);
             self.note_removal(cx, queue);
         } else {
             self.remove_request(cx, other, absorbed);

@@ -201,15 +201,15 @@ impl<T: Trace> Bfq<T> {
         self
     }
 
-    fn attach_to(&mut self, cx: &Cx<'_>) {
+    fn attach_to(&mut self, cx: &Cx) {
         assert!(self.groups.is_empty(), "a scheduler is attached once, and new");
-        let Device { hz, rotational, .. } = *cx.device;
+        let Device { hz, rotational, .. } = cx.device;
         self.times = TimeConstants::new(hz);
         self.budgets = BudgetBounds::new(hz);
         self.tunables.set_timeout(hz.millis(self.budgets.timeout()));
         self.peak_rate = PeakRate::new(rotational);
         self.reference_product = Self::reference_product_of(cx, &self.times);
-        self.hw_queueing = HwQueueing::new(cx.device, self.hw_queueing.policy());
+        self.hw_queueing = HwQueueing::new(&cx.device, self.hw_queueing.policy());
         self.ensure_group(cx, cx.groups.root());
     }
 }
@@ -221,23 +221,23 @@ impl<T: Trace> Scheduler for Bfq<T> {
         NAME
     }
 
-    fn attach(&mut self, cx: &mut Cx<'_>) {
+    fn attach(&mut self, cx: &mut Cx) {
         self.attach_to(cx);
     }
 
-    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.bind_request(cx, rq);
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, _at: InsertAt) {
         self.insert_request(cx, rq);
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.complete_request(cx, rq);
     }
 
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+    fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue {
         // BFQ completes it and binds it again. As in Linux it is dispatched first and bypasses the
         // queues.
         self.complete_request(cx, rq);
@@ -245,21 +245,21 @@ impl<T: Trace> Scheduler for Bfq<T> {
         Requeue::Elevator
     }
 
-    fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn reactivate(&mut self, cx: &mut Cx, rq: RequestId) {
         self.reactivate_request(cx, rq);
     }
 
-    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+    fn handle_timeout(&mut self, cx: &mut Cx) {
         if self.idling.timer.is_some_and(|(at, _)| at <= cx.now) {
             self.idle_timer_fired(cx);
         }
     }
 
-    fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId) {
+    fn exit_io_context(&mut self, cx: &mut Cx, ioc: IocId) {
         self.exit_context(cx, ioc);
     }
 
-    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+    fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent) {
         match event {
             GroupEvent::Weight => self.follow_weight(cx, group),
             GroupEvent::Removed => self.remove_group(cx, group),
@@ -267,30 +267,30 @@ impl<T: Trace> Scheduler for Bfq<T> {
         }
     }
 
-    fn offer(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+    fn offer(&mut self, cx: &mut Cx, bio: &Bio) {
         self.follow_group(cx, bio.ioc, cx.contexts[bio.ioc].group);
     }
 
-    fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool {
         self.allow_bio_merge(cx, rq, bio)
     }
 
-    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
-        self.queues[queue].waiting.find_start(cx.requests, bio.end())
+        self.queues[queue].waiting.find_start(&cx.requests, bio.end())
     }
 
-    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+    fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             self.grown_at_front(cx, rq);
         }
     }
 
-    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         self.absorb(cx, rq, absorbed);
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.dispatch_request(cx)
     }
 
@@ -302,7 +302,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.queued > 0
     }
 
-    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+    fn refusal(&mut self, _cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
         let limit = self.depth_of(bio, existing.nr_requests);
         existing.bound_or_limit(bio, limit).or_else(|| {
             // The bio may be submitted again as soon as any request is freed.
@@ -310,7 +310,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         })
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         self.drain_queues(cx, out);
     }
 
@@ -322,11 +322,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.tunables.get(name)
     }
 
-    fn set_tunables(
-        &mut self,
-        cx: &mut Cx<'_>,
-        values: &[(String, i64)],
-    ) -> Result<(), TunableError> {
+    fn set_tunables(&mut self, cx: &mut Cx, values: &[(String, i64)]) -> Result<(), TunableError> {
         values.iter().try_for_each(|(name, value)| self.tune(cx, name, *value))
     }
 
@@ -334,7 +330,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.dump_all(out);
     }
 
-    fn check(&self, cx: &Cx<'_>) {
+    fn check(&self, cx: &Cx) {
         self.check_all(cx);
     }
 

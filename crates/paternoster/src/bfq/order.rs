@@ -20,7 +20,7 @@ impl<T: Trace> Bfq<T> {
     /// else whichever is cheaper to reach from there.
     pub(super) fn next_after(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         rq: RequestId,
     ) -> Option<RequestId> {
@@ -28,22 +28,17 @@ impl<T: Trace> Bfq<T> {
             return Some(oldest);
         }
         let order = self.seek_order(cx.requests[rq].sector);
-        self.queues[queue].waiting.next_after(cx.requests, order, rq)
+        self.queues[queue].waiting.next_after(&cx.requests, order, rq)
     }
 
     /// The queue's oldest request, if it is late and is not `leaving`. It is looked at once a
     /// service, at the first removal of whatever request.
-    fn take_overdue(
-        &mut self,
-        cx: &Cx<'_>,
-        queue: QueueId,
-        leaving: RequestId,
-    ) -> Option<RequestId> {
+    fn take_overdue(&mut self, cx: &Cx, queue: QueueId, leaving: RequestId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if std::mem::replace(&mut state.fifo_checked, true) {
             return None;
         }
-        let overdue = state.waiting.overdue(cx.requests, cx.now);
+        let overdue = state.waiting.overdue(&cx.requests, cx.now);
         let oldest = overdue.filter(|&oldest| oldest != leaving)?;
         let rq = cx.requests[oldest].name();
         self.trace.event(cx.now, Event::Queue(QueueEvent::Overdue { queue: state.name(), rq }));

@@ -11,7 +11,7 @@ use crate::trace::{BudgetEnd, Event, PreemptReason, QueueEvent, Trace};
 impl<T: Trace> Bfq<T> {
     /// The queue has become busy and preempts the queue in service, if it has the better claim or
     /// if idling for the queue in service is not better.
-    pub(super) fn maybe_preempt(&mut self, cx: &Cx<'_>, queue: QueueId, kind: ActivationKind) {
+    pub(super) fn maybe_preempt(&mut self, cx: &Cx, queue: QueueId, kind: ActivationKind) {
         let Some(in_service) = self.in_service else { return };
         let Some(why) = self.should_preempt(cx, queue, in_service, kind) else { return };
         if self.wf2q.may_preempt(cx.groups.root()) {
@@ -25,7 +25,7 @@ impl<T: Trace> Bfq<T> {
     /// The first row that matches decides.
     fn should_preempt(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         in_service: QueueId,
         kind: ActivationKind,

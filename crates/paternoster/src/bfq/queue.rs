@@ -99,7 +99,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(cx: &Cx<'_>, name: QueueName, max_budget: SectorCount) -> Self {
+    pub(super) fn new(cx: &Cx, name: QueueName, max_budget: SectorCount) -> Self {
         let now = cx.jiffies();
         Self {
             synchrony: Synchrony::of(name.sync),
@@ -205,7 +205,7 @@ impl Queue {
 
     /// The queue was served `service`.
     #[inline]
-    pub(super) fn note_served(&mut self, cx: &Cx<'_>, service: SectorCount) {
+    pub(super) fn note_served(&mut self, cx: &Cx, service: SectorCount) {
         if self.served_since_busy == 0 {
             self.first_served = cx.jiffies();
         }
@@ -311,7 +311,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The queue loses a user. If it was busy though empty, it is not busy any more. It is not the
     /// stable-merge candidate of its group any more.
-    pub(super) fn drop_user(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn drop_user(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if state.busy && state.is_empty() && self.in_service != Some(queue) {
             self.remove_busy(cx, queue, Service::GoesOn);
@@ -322,7 +322,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Each queue behind `queue` in its chain of merges loses a user; `queue` itself does not.
-    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx, queue: QueueId) {
         let mut link = self.queues[queue].merge_into;
         while let Some(target) = link {
             link = self.queues[target].merge_into;
@@ -333,7 +333,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Frees the queue if nothing keeps it.
     #[inline]
-    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) -> QueueFate {
+    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx, queue: QueueId) -> QueueFate {
         let state = &self.queues[queue];
         if state.users > 0 {
             return QueueFate::Kept;

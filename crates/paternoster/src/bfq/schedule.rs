@@ -16,7 +16,7 @@ use crate::trace::Trace;
 
 impl<T: Trace> Bfq<T> {
     /// Activates the queue: in time if it may resume, or with new timestamps.
-    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn activate(&mut self, cx: &Cx, queue: QueueId) {
         let resumes = std::mem::take(&mut self.queues[queue].resumable);
         let kind = if resumes { ActivationKind::InTime } else { ActivationKind::New };
         let retired = self.wf2q.activate(queue, kind, cx.jiffies());
@@ -24,7 +24,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Reinserts an active queue on its tree, by its new budget and weight.
-    pub(super) fn reinsert(&mut self, cx: &Cx<'_>, queue: QueueId, service: Service) {
+    pub(super) fn reinsert(&mut self, cx: &Cx, queue: QueueId, service: Service) {
         let retired = self.wf2q.reinsert(queue, service, cx.jiffies());
         self.free_retired(cx, &retired);
     }
@@ -32,7 +32,7 @@ impl<T: Trace> Bfq<T> {
     /// Deactivates the queue.
     pub(super) fn deactivate(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         leaving: Leaving,
         service: Service,
@@ -42,20 +42,20 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Takes a queue off the idle tree, if it is there.
-    pub(super) fn remove_idle(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn remove_idle(&mut self, cx: &Cx, queue: QueueId) {
         let retired = self.wf2q.remove_idle(queue);
         self.free_retired(cx, &retired);
     }
 
     /// Puts the queue in service that is due; there is one.
-    pub(super) fn take_next(&mut self, cx: &Cx<'_>, root: GroupId) -> QueueId {
+    pub(super) fn take_next(&mut self, cx: &Cx, root: GroupId) -> QueueId {
         let (queue, retired) = self.wf2q.serve_next(root, cx.jiffies());
         self.free_retired(cx, &retired);
         queue
     }
 
     /// Charges the queue and its parents for service.
-    pub(super) fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, service: SectorCount) {
+    pub(super) fn charge(&mut self, cx: &Cx, queue: QueueId, service: SectorCount) {
         self.queues[queue].note_served(cx, service);
         let retired = self.wf2q.charge(queue, service);
         self.free_retired(cx, &retired);
@@ -63,7 +63,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Frees the queues that have retired, as far as nothing else keeps them.
     #[inline]
-    fn free_retired(&mut self, cx: &Cx<'_>, retired: &Retired) {
+    fn free_retired(&mut self, cx: &Cx, retired: &Retired) {
         while let Some(queue) = self.wf2q.next_retired(retired) {
             self.free_queue_if_unused(cx, queue);
         }

@@ -22,7 +22,7 @@ enum Verdict {
 
 impl<T: Trace> Bfq<T> {
     /// Returns the queue to dispatch from; it has a request.
-    pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let mut candidate = self.in_service;
         if let Some(in_service) = candidate
             && self.is_service_over(cx, in_service)
@@ -57,14 +57,14 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue's time is over. If it is empty and the device idles for it, the
     /// idle timer decides instead.
-    fn is_service_over(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    fn is_service_over(&self, cx: &Cx, queue: QueueId) -> bool {
         self.is_timed_out(cx, queue)
             && !(self.queues[queue].is_empty() && self.is_idling_better(cx, queue))
     }
 
     /// Returns whether the queue in service has had its time. While the device idles for it, this
     /// is false if less than a third of its budget is left: its service will end soon anyway.
-    pub(super) fn is_timed_out(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    pub(super) fn is_timed_out(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         (!state.idling || self.has_third_left(queue)) && state.is_past_deadline(cx.jiffies())
     }
@@ -74,7 +74,7 @@ impl<T: Trace> Bfq<T> {
         self.wf2q.left(queue) >= i64::from(self.wf2q.budget(queue).0 / 3)
     }
 
-    fn judge(&self, cx: &Cx<'_>, queue: QueueId) -> Verdict {
+    fn judge(&self, cx: &Cx, queue: QueueId) -> Verdict {
         let state = &self.queues[queue];
         if let Some(next) = state.next() {
             let charge = self.charge_of(cx, queue, next);
@@ -87,7 +87,7 @@ impl<T: Trace> Bfq<T> {
         self.judge_empty(cx, queue, state)
     }
 
-    fn judge_empty(&self, cx: &Cx<'_>, queue: QueueId, state: &Queue) -> Verdict {
+    fn judge_empty(&self, cx: &Cx, queue: QueueId, state: &Queue) -> Verdict {
         if state.idling {
             Verdict::Wait(WaitReason::IdleTimer)
         } else if state.in_flight > 0 && self.is_idling_better(cx, queue) {
@@ -98,7 +98,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Puts the queue in service that is due, if one is busy.
-    fn serve_next(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    fn serve_next(&mut self, cx: &Cx) -> Option<QueueId> {
         self.service_head = Sector(0);
         if self.busy.count() == 0 {
             self.in_service = None;

@@ -24,7 +24,7 @@ pub(super) struct Saved {
 
 impl<T: Trace> Bfq<T> {
     /// Keeps the state of the queue for its owner, if it has one.
-    pub(super) fn save(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn save(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let Some(owner) = state.owner else { return };
         let is_new = state.fresh && !state.in_large_burst && self.tunables.low_latency();
@@ -48,7 +48,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The service of the queue ends: if it is shared and seeky, it is to be split.
-    pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
             self.trace
@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Splits `ioc` from the shared queue. Returns its queue from now on: a new one, or the same if
     /// `ioc` is the last user. That queue gets the state back that was saved for `ioc`.
-    pub(super) fn split(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
+    pub(super) fn split(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> QueueId {
         let state = &mut self.queues[queue];
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueueSplit { queue: state.name() }));
         let in_large_burst = state.in_large_burst;
@@ -106,7 +106,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Gives a queue that is one user's own again the state that was saved for that user.
-    fn restore(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) {
+    fn restore(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) {
         let Some(&saved) = self.contexts[ioc].saved.as_deref() else { return };
         self.wf2q.set_weight(queue, saved.weight);
         let state = &mut self.queues[queue];

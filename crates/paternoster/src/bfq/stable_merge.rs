@@ -24,7 +24,7 @@ impl<T: Trace> Bfq<T> {
     ///
     /// After 180 ms it is too late to merge, but only after 600 ms the new queue becomes the next
     /// candidate: as in Linux.
-    pub(super) fn merge_at_creation(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> QueueId {
+    pub(super) fn merge_at_creation(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) -> QueueId {
         if self.hw_queueing.policy() == QueueMerging::Never {
             return queue;
         }
@@ -59,7 +59,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns whether the time has come to decide about the merge candidate of `ioc`.
-    pub(super) fn is_stable_merge_due(&self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> bool {
+    pub(super) fn is_stable_merge_due(&self, cx: &Cx, queue: QueueId, ioc: IocId) -> bool {
         let state = &self.queues[queue];
         let now = cx.jiffies();
         state.synchrony.is_sync()
@@ -73,7 +73,7 @@ impl<T: Trace> Bfq<T> {
     /// throughput. Returns the queue for the requests of `ioc` if that changes.
     pub(super) fn merge_with_candidate(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         ioc: IocId,
     ) -> Option<QueueId> {
@@ -91,7 +91,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// `ioc` loses its merge candidate.
-    pub(super) fn drop_merge_candidate(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    pub(super) fn drop_merge_candidate(&mut self, cx: &Cx, ioc: IocId) {
         if let Some(candidate) = self.contexts[ioc].merge_candidate.take() {
             self.queues[candidate].keepers -= 1;
             self.free_queue_if_unused(cx, candidate);
@@ -110,7 +110,7 @@ impl<T: Trace> Bfq<T> {
     /// Has `ioc` put its requests of that kind into another queue, or into none.
     pub(super) fn set_queue(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         ioc: IocId,
         synchrony: Synchrony,
         queue: Option<QueueId>,

@@ -118,7 +118,7 @@ impl Tunables {
 
 impl<T: Trace> Bfq<T> {
     /// Stores a tunable and applies it.
-    pub(super) fn tune(&mut self, cx: &Cx<'_>, name: &str, value: i64) -> Result<(), TunableError> {
+    pub(super) fn tune(&mut self, cx: &Cx, name: &str, value: i64) -> Result<(), TunableError> {
         let before = self.tunables;
         let set = self.tunables.set(name, value)?;
         let tuned = &mut self.tunables;

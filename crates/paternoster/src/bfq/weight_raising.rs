@@ -65,7 +65,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns what the reference device of that kind serves while it starts a large application.
-    pub(super) fn reference_product_of(cx: &Cx<'_>, times: &TimeConstants) -> u64 {
+    pub(super) fn reference_product_of(cx: &Cx, times: &TimeConstants) -> u64 {
         let rotational = cx.device.rotational;
         let span = if rotational { times.reference_rotational } else { times.reference_solid };
         u64::from(reference_rate(rotational)) * span.count().cast_unsigned()
@@ -74,7 +74,7 @@ impl<T: Trace> Bfq<T> {
     /// Returns as what the queue is eligible to be raised, as a request of `ioc` makes it busy.
     pub(super) fn raising_eligibility(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         ioc: IocId,
     ) -> RaisingEligibility {
@@ -109,7 +109,7 @@ impl<T: Trace> Bfq<T> {
     /// changes.
     pub(super) fn raise_on_arrival(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         RaisingEligibility { eligible_as, may_begin }: RaisingEligibility,
     ) {
@@ -142,7 +142,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// An async request arrives for a queue that is busy and had none for long: it is raised.
-    pub(super) fn raise_starved_async(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn raise_starved_async(&mut self, cx: &Cx, queue: QueueId) {
         let raising = *self.queues[queue].raising();
         if cx.jiffies() > raising.since() + self.times.raise_async_gap {
             self.set_raising(queue, raising.as_interactive(self.raising_lengths()));
@@ -152,7 +152,7 @@ impl<T: Trace> Bfq<T> {
 
     /// A request of the queue in service was dispatched: its raising may be over. The weight
     /// changes at once, in the middle of the service.
-    pub(super) fn update_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn update_raising(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if state.raising().is_raised() {
             if state.in_large_burst {
@@ -169,7 +169,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The time is over for which the queue was raised: as interactive, if that still goes on
     /// beneath soft real time, or not at all.
-    fn end_or_change_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn end_or_change_raising(&mut self, cx: &Cx, queue: QueueId) {
         let raising = *self.queues[queue].raising();
         let lengths = self.raising_lengths();
         if raising.is_interactive_beneath(cx.jiffies(), lengths) {
@@ -181,7 +181,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Ends soft real time for a queue that only seeks.
-    pub(super) fn stop_soft_rt_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn stop_soft_rt_of_seeky(&mut self, cx: &Cx, queue: QueueId) {
         let raising = self.queues[queue].raising();
         if raising.is_raised() && raising.is_soft_rt() {
             self.end_or_change_raising(cx, queue);
@@ -189,7 +189,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Ends the raising of the queue.
-    fn end_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn end_raising(&mut self, cx: &Cx, queue: QueueId) {
         let now = cx.jiffies();
         let raising = *self.queues[queue].raising();
         if !raising.is_soft_rt() {
@@ -204,7 +204,7 @@ impl<T: Trace> Bfq<T> {
     /// Low latency is turned off: nothing is raised any more. As in Linux this goes wrong twice: a
     /// busy queue that is not raised is taken from the number of raised ones too, and the queue in
     /// service, which is on none of the lists, stays as it is.
-    pub(super) fn end_all_raising(&mut self, cx: &Cx<'_>) {
+    pub(super) fn end_all_raising(&mut self, cx: &Cx) {
         let on_trees = self.wf2q.active_queues().chain(self.wf2q.idle_queues());
         let of_groups =
             self.groups.values().flat_map(|group| group.async_queues.iter().flatten().copied());
@@ -219,7 +219,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// A raised queue is so no longer: the one into which it merges is, unless it was.
-    pub(super) fn hand_over_raising(&mut self, cx: &Cx<'_>, queue: QueueId, target: QueueId) {
+    pub(super) fn hand_over_raising(&mut self, cx: &Cx, queue: QueueId, target: QueueId) {
         let (from, into) = (*self.queues[queue].raising(), *self.queues[target].raising());
         if !from.is_raised() {
             return;
@@ -234,7 +234,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Gives a user the raising back that it had before its queue was merged, unless the time of
     /// that is over or the queue is in a large burst.
-    pub(super) fn restore_raising(&mut self, cx: &Cx<'_>, queue: QueueId, saved: Raising) {
+    pub(super) fn restore_raising(&mut self, cx: &Cx, queue: QueueId, saved: Raising) {
         let now = cx.jiffies();
         let state = &self.queues[queue];
         let before = *state.raising();
@@ -262,7 +262,7 @@ impl<T: Trace> Bfq<T> {
     /// The queue is idle: sets when its next batch may be soft real time. That is not before its
     /// sectors are worth their time at the highest rate of soft real time, and not right after the
     /// last completion.
-    pub(super) fn update_soft_rt_bound(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn update_soft_rt_bound(&mut self, cx: &Cx, queue: QueueId) {
         let hz = cx.device.hz;
         let gap = hz.whole_ticks(self.tunables.slice_idle()).count() + SOFT_RT_MIN_GAP;
         let state = &mut self.queues[queue];
@@ -272,7 +272,7 @@ impl<T: Trace> Bfq<T> {
         state.soft_rt.not_before = state.soft_rt.not_before.max(paid_off).max(after_idling);
     }
 
-    fn trace_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn trace_raising(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let factor = state.raising().factor();
         let length = Nanos::from_millis(cx.device.hz.millis(state.raising().length()));

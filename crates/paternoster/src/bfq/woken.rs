@@ -12,7 +12,7 @@ use crate::trace::{BfqEvent, Event, Trace};
 impl<T: Trace> Bfq<T> {
     /// A request arrives for `queue`, the only one that its user has. It follows a completion of
     /// another queue, which may turn out to be the waker, unless `queue` has a short think time.
-    pub(super) fn look_for_waker(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn look_for_waker(&mut self, cx: &Cx, queue: QueueId) {
         if !self.finds_wakers {
             return;
         }

@@ -11,7 +11,7 @@ use crate::synchrony::BySynchrony;
 use crate::trace::Trace;
 
 impl<T: Trace> Cfq<T> {
-    pub(super) fn check_queues(&self, cx: &Cx<'_>) {
+    pub(super) fn check_queues(&self, cx: &Cx) {
         let (mut queued, mut busy, mut busy_sync) = (0, 0, 0);
         let mut in_flight = BySynchrony::<u32>::default();
         for (id, queue) in self.queues.iter() {
@@ -36,14 +36,14 @@ impl<T: Trace> Cfq<T> {
         self.check_users();
     }
 
-    fn check_queue(&self, cx: &Cx<'_>, id: QueueId, queue: &Queue) {
-        queue.waiting.check(cx.requests);
-        let mut waiting = queue.waiting.iter(cx.requests);
+    fn check_queue(&self, cx: &Cx, id: QueueId, queue: &Queue) {
+        queue.waiting.check(&cx.requests);
+        let mut waiting = queue.waiting.iter(&cx.requests);
         assert!(
-            waiting.all(|rq| queue_of(cx.requests, rq) == id),
+            waiting.all(|rq| queue_of(&cx.requests, rq) == id),
             "a queue holds requests bound to it"
         );
-        let with_prio = queue.waiting.iter(cx.requests).filter(|&rq| cx.requests[rq].has_prio());
+        let with_prio = queue.waiting.iter(&cx.requests).filter(|&rq| cx.requests[rq].has_prio());
         assert_eq!(
             with_prio.count(),
             queue.prio_pending as usize,
@@ -89,7 +89,7 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    pub(super) fn check_groups(&self, cx: &Cx<'_>) {
+    pub(super) fn check_groups(&self, cx: &Cx) {
         for (id, state) in self.groups.iter() {
             let members = || self.queues.iter().map(|(_, queue)| queue).filter(|q| q.group == id);
             let busy = members().filter(|queue| queue.is_busy()).count();
@@ -108,14 +108,14 @@ impl<T: Trace> Cfq<T> {
 
     /// How many requests in flight the group is to count. A queue that moves leaves its requests to
     /// the group in which they were made.
-    fn in_flight_of(&self, cx: &Cx<'_>, group: GroupId) -> usize {
+    fn in_flight_of(&self, cx: &Cx, group: GroupId) -> usize {
         let queues = || self.queues.iter().map(|(_, queue)| queue);
         if !self.kernel.may_move_queues() {
             let members = queues().filter(|queue| queue.group == group);
             return members.map(|queue| queue.in_flight as usize).sum();
         }
         let waiting = queues().flat_map(|queue| {
-            queue.waiting.iter(cx.requests).map(|rq| self.counted_in(queue.group, rq))
+            queue.waiting.iter(&cx.requests).map(|rq| self.counted_in(queue.group, rq))
         });
         let waiting = waiting.filter(|counted_in| *counted_in == group).count();
         self.isolation.counted_by(group) - waiting

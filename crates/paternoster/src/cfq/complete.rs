@@ -12,8 +12,8 @@ use crate::trace::{Event, QueueEvent, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Handles the completion of a request.
-    pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let queue = queue_of(cx.requests, rq);
+    pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
+        let queue = queue_of(&cx.requests, rq);
         self.observe_queueing(cx);
         self.in_driver -= 1;
         self.service_speed.complete(1);
@@ -32,7 +32,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Learns whether the device queues requests itself, from how many it holds.
     #[inline]
-    fn observe_queueing(&mut self, cx: &Cx<'_>) {
+    fn observe_queueing(&mut self, cx: &Cx) {
         let load = Load { in_flight: self.in_driver, queued: self.queued };
         let verdict = self.hw_queueing.observe_completion(load, || {
             let queue = &self.queues[self.active?];
@@ -46,7 +46,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Think times begin here. A synchronous request that completes late slows asynchronous queues
     /// down.
-    fn note_end(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn note_end(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let state = &self.queues[queue];
         let group = &mut self.groups[state.group];
@@ -68,7 +68,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Decides what follows the completion of a request of the active queue: its slice begins, is
     /// stretched or ends, or the device idles for the next request.
-    fn continue_or_expire(&mut self, cx: &Cx<'_>, active: QueueId, request: &Request) {
+    fn continue_or_expire(&mut self, cx: &Cx, active: QueueId, request: &Request) {
         if self.queues[active].slice.is_fresh() {
             self.begin_slice(cx, active);
         }

@@ -29,7 +29,7 @@ pub(super) struct ContextState {
 
 impl<T: Trace> Cfq<T> {
     /// Binds a request to its queue when it is made.
-    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
         // Both act on the queue that the context had before, of its old priority and group.
@@ -46,8 +46,8 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Ends the binding of a request. Its queue and its I/O context may be freed with it.
-    pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
+    pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
+        let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.queues[queue].requests_bound -= 1;
         self.end_count(rq);
         self.free_queue_if_unused(cx, queue);
@@ -58,13 +58,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns the queue for a request of `ioc` in `group`, and creates it if there is none.
-    fn queue_for(
-        &mut self,
-        cx: &Cx<'_>,
-        ioc: IocId,
-        group: GroupId,
-        synchrony: Synchrony,
-    ) -> QueueId {
+    fn queue_for(&mut self, cx: &Cx, ioc: IocId, group: GroupId, synchrony: Synchrony) -> QueueId {
         let io_prio = cx.contexts[ioc].io_prio;
         let known = match self.contexts.get(ioc) {
             Some(known) if known.io_prio == io_prio && known.group == group => {
@@ -98,7 +92,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns `queue`, unless `ioc` leaves it because it is split.
-    fn keep_queue(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> Option<QueueId> {
+    fn keep_queue(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> Option<QueueId> {
         let state = &self.queues[queue];
         if state.shared && state.split_due { self.split(cx, ioc, queue) } else { Some(queue) }
     }
@@ -107,7 +101,7 @@ impl<T: Trace> Cfq<T> {
     ///
     /// An oddity of Linux: it looks the asynchronous queue up by the old priority, so it finds the
     /// same queue again. The context leaves it at the next change, or when it starts afresh.
-    fn follow_priority(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, io_prio: IoPrio) {
+    fn follow_priority(&mut self, cx: &Cx, ioc: IocId, group: GroupId, io_prio: IoPrio) {
         let context = &self.contexts[ioc];
         let old = context.io_prio;
         if old == io_prio {
@@ -127,7 +121,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Follows a move of the I/O context to another group since its last request. It leaves its
     /// queues behind.
-    fn follow_group(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
+    fn follow_group(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         if self.contexts[ioc].group == group {
             return;
         }
@@ -144,7 +138,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Handles the exit of an I/O context: if the active queue is one of its queues, shared or not,
     /// its slice ends.
-    pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    pub(super) fn exit_context(&mut self, cx: &Cx, ioc: IocId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         context.exited = true;
         if let Some(active) = self.active
@@ -169,7 +163,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Removes the context as a user of its queues, and of those into which they are to be merged.
-    fn leave_queues(&mut self, cx: &Cx<'_>, ioc: IocId) {
+    fn leave_queues(&mut self, cx: &Cx, ioc: IocId) {
         for synchrony in Synchrony::ALL {
             if let Some(queue) = self.contexts[ioc].queues[synchrony].take() {
                 self.drop_users_of_chain(cx, queue);
@@ -180,7 +174,7 @@ impl<T: Trace> Cfq<T> {
 
     /// The group is about to go: contexts that moved on and made no request since leave the queues
     /// that they have there.
-    pub(super) fn abandon_queues_of(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn abandon_queues_of(&mut self, cx: &Cx, group: GroupId) {
         let stayed = self.contexts.iter().filter(|(_, context)| context.group == group);
         let stayed: Vec<IocId> = stayed.map(|(ioc, _)| ioc).collect();
         for ioc in stayed {

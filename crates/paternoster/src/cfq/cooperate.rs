@@ -78,7 +78,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Plans the merge of `queue` and `close`, or of the queue at the end of the chain of merges
     /// that begins at `close`. The users of the queue with fewer users are to move to the other.
-    pub(super) fn set_up_merge(&mut self, cx: &Cx<'_>, queue: QueueId, close: QueueId) {
+    pub(super) fn set_up_merge(&mut self, cx: &Cx, queue: QueueId, close: QueueId) {
         if self.queues[queue].merge_into.is_some() || self.queues[close].users == 0 {
             return;
         }
@@ -103,7 +103,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Moves `ioc`, which makes a request, from `queue` to the one into which that is to be merged.
     /// Returns the queue that `ioc` uses now.
-    pub(super) fn follow_merge(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
+    pub(super) fn follow_merge(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> QueueId {
         let Some(into) = self.queues[queue].merge_into else { return queue };
         debug_assert!(self.queues[queue].synchrony.is_sync(), "async queues do not merge");
         let (name, into_name) = (self.queues[queue].name(), self.queues[into].name());

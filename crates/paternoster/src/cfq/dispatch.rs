@@ -15,7 +15,7 @@ use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
     /// Dispatches the next request, if there is one for the device now.
-    pub(super) fn dispatch_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    pub(super) fn dispatch_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let queue = self.select(cx)?;
         let overdue = self.take_overdue(cx, queue);
         if let Err(why) = self.gate(cx, &self.queues[queue]) {
@@ -36,7 +36,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns whether the active queue may have one more request in flight, or why not.
-    fn gate(&self, cx: &Cx<'_>, queue: &Queue) -> Result<(), WaitReason> {
+    fn gate(&self, cx: &Cx, queue: &Queue) -> Result<(), WaitReason> {
         if queue.slice.is_forced() {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns how many requests the active queue may have in flight.
-    fn depth_allowed(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
+    fn depth_allowed(&self, cx: &Cx, queue: &Queue) -> u32 {
         let quantum = self.tunables.quantum();
         let [busy, busy_sync] = self.competing(queue);
         let is_idle_class = queue.class() == IoClass::Idle;
@@ -88,14 +88,14 @@ impl<T: Trace> Cfq<T> {
     /// Returns how many requests an asynchronous queue may have in flight: one more for each
     /// synchronous slice since a synchronous request was last late, and one if it has none.
     #[allow(clippy::cast_possible_truncation)] // as in Linux
-    fn async_depth(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
+    fn async_depth(&self, cx: &Cx, queue: &Queue) -> u32 {
         let since = cx.now.saturating_since(self.last_delayed_sync).as_nanos();
         let depth = (since / self.tunables.slice(Synchrony::Sync).as_nanos()) as u32;
         if depth == 0 && queue.in_flight == 0 { 1 } else { depth }
     }
 
     /// Returns whether the slice is likely to end before the requests in flight complete.
-    fn ends_soon(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
+    fn ends_soon(&self, cx: &Cx, queue: &Queue) -> bool {
         let idles = self.tunables.slice_idle().as_nanos().wrapping_mul(queue.in_flight.into());
         let slice = &queue.slice;
         let done = Instant::from_nanos(cx.now.as_nanos().wrapping_add(idles));
@@ -103,7 +103,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Takes `rq` out of `queue` and gives it to the device.
-    fn dispatch_from(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn dispatch_from(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         self.remove_request(cx, queue, rq);
         let request = &cx.requests[rq];
         let state = &mut self.queues[queue];

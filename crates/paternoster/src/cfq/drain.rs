@@ -8,7 +8,7 @@ use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace};
 impl<T: Trace> Cfq<T> {
     /// Takes out all waiting requests, group by group and queue by queue. Each queue has a slice
     /// for it.
-    pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    pub(super) fn drain_queues(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         if self.active.is_some() {
             self.expire(cx, SliceEnd::Drain);
         }

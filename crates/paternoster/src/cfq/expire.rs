@@ -17,7 +17,7 @@ const HAS_SLICE: &str = "the queue whose slice ends is active";
 impl<T: Trace> Cfq<T> {
     /// Ends the slice of the active queue. What is left of it, or was used beyond it, moves the
     /// queue's next place.
-    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, why: SliceEnd) {
+    pub(super) fn expire_with_residue(&mut self, cx: &Cx, why: SliceEnd) {
         let active = self.active.expect(HAS_SLICE);
         let slice = &self.queues[active].slice;
         let residue = if slice.is_fresh() {
@@ -31,12 +31,12 @@ impl<T: Trace> Cfq<T> {
 
     /// Ends the slice of the active queue. Its group is charged, and the queue goes where its next
     /// slice is due, or off the trees if it is empty.
-    pub(super) fn expire(&mut self, cx: &Cx<'_>, why: SliceEnd) {
+    pub(super) fn expire(&mut self, cx: &Cx, why: SliceEnd) {
         let active = self.active.expect(HAS_SLICE);
         self.end_slice(cx, active, why, None);
     }
 
-    fn end_slice(&mut self, cx: &Cx<'_>, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
+    fn end_slice(&mut self, cx: &Cx, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
         if self.queues[queue].slice.is_idling() {
             self.stop_idle_timer(cx);
         }
@@ -56,7 +56,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Charges the queue's group for the slice and moves the group on the tree.
-    fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
+    fn charge(&mut self, cx: &Cx, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
         let state = &self.queues[queue];
         let (group, name, slice) = (state.group, state.name(), state.slice);
         let whole = self.tunables.charge_whole_turn();
@@ -116,7 +116,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// The time for which the slice is charged; where requests stand for ticks, that many ticks.
-    fn usage(&self, cx: &Cx<'_>, slice: &Slice) -> Usage {
+    fn usage(&self, cx: &Cx, slice: &Slice) -> Usage {
         if self.tunables.charge_whole_turn() {
             return slice.whole_usage(cx.now);
         }
@@ -132,7 +132,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns for how many requests a slice is charged: those that it dispatched, or if it held
     /// the device while it was empty, those that the device would have completed in its time.
-    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId) -> u64 {
+    fn requests_due(&mut self, cx: &Cx, queue: QueueId) -> u64 {
         let state = &self.queues[queue];
         let slice = &state.slice;
         let served = self.service_speed.since(slice.since(), cx.now);

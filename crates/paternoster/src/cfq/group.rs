@@ -60,7 +60,7 @@ impl GroupState {
 
 impl<T: Trace> Cfq<T> {
     /// Creates the state of a group, and that of its parents before.
-    pub(super) fn ensure_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn ensure_group(&mut self, cx: &Cx, group: GroupId) {
         if self.groups.contains_key(group) {
             return;
         }
@@ -74,7 +74,7 @@ impl<T: Trace> Cfq<T> {
     /// Prepares for the removal of a group, which has no requests and no I/O contexts. I/O contexts
     /// that moved to other groups may still use queues of it and leave them now; an active queue of
     /// the group expires. Linux keeps the group until such contexts make their next request.
-    pub(super) fn close_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn close_group(&mut self, cx: &Cx, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }

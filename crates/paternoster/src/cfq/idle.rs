@@ -51,7 +51,7 @@ pub(super) struct IdleTimer {
 impl<T: Trace> Cfq<T> {
     /// Returns for whom the device is to idle, as the active queue has run empty before the end of
     /// its slice, or the first reason why it does not idle.
-    fn judge_idle(&self, cx: &Cx<'_>, active: QueueId) -> Result<IdleFor, NoIdleReason> {
+    fn judge_idle(&self, cx: &Cx, active: QueueId) -> Result<IdleFor, NoIdleReason> {
         let queue = &self.queues[active];
         let group_idle = self.tunables.group_idle();
         let idles_for_groups = group_idle > Nanos::ZERO;
@@ -96,7 +96,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the device should idle for `queue`, which is busy: the queue has an idle
     /// window and the device is not fast, or it is the last one of a tree with a short think time.
-    pub(super) fn should_idle(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
+    pub(super) fn should_idle(&self, cx: &Cx, queue: &Queue) -> bool {
         let slice_idle = self.tunables.slice_idle();
         if slice_idle == Nanos::ZERO || queue.class() == IoClass::Idle {
             return false;
@@ -121,7 +121,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the slice of the active queue is to be stretched: its group would leave the
     /// tree, and lose its place, just before the group's next request.
-    pub(super) fn should_wait_busy(&self, cx: &Cx<'_>, active: QueueId) -> bool {
+    pub(super) fn should_wait_busy(&self, cx: &Cx, active: QueueId) -> bool {
         let queue = &self.queues[active];
         let group = &self.groups[queue.group];
         if !queue.is_empty()
@@ -137,14 +137,14 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the rest of the slice is shorter than the mean think time of the active
     /// context.
-    fn will_think_beyond(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
+    fn will_think_beyond(&self, cx: &Cx, queue: &Queue) -> bool {
         let left = queue.slice.left(cx.now).cast_unsigned();
         self.active_think_mean().is_some_and(|mean| left < mean.as_nanos())
     }
 
     /// Stretches the slice of the active queue, the only one of its group, so that the group does
     /// not leave the tree before its next request.
-    pub(super) fn wait_busy(&mut self, cx: &Cx<'_>, active: QueueId) {
+    pub(super) fn wait_busy(&mut self, cx: &Cx, active: QueueId) {
         let slice_idle = self.tunables.slice_idle();
         let stretch =
             if slice_idle > Nanos::ZERO { slice_idle } else { self.tunables.group_idle() };
@@ -155,7 +155,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Arms the idle timer if the device is to idle for the active queue, which has run empty
     /// before the end of its slice, or for its group.
-    pub(super) fn arm_idle_timer(&mut self, cx: &Cx<'_>, active: QueueId) {
+    pub(super) fn arm_idle_timer(&mut self, cx: &Cx, active: QueueId) {
         let idle_for = match self.judge_idle(cx, active) {
             Ok(idle_for) => idle_for,
             Err(why) => {
@@ -175,14 +175,14 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Stops the idle timer if it runs.
-    pub(super) fn stop_idle_timer(&mut self, cx: &Cx<'_>) {
+    pub(super) fn stop_idle_timer(&mut self, cx: &Cx) {
         if let Some(timer) = self.idle_timer.take() {
             self.groups[timer.group].stats.idle_ends(cx.now);
         }
     }
 
     /// Handles the idle timer: the expected request has not come in time.
-    pub(super) fn idle_timer_fired(&mut self, cx: &Cx<'_>) {
+    pub(super) fn idle_timer_fired(&mut self, cx: &Cx) {
         self.stop_idle_timer(cx);
         self.trace.event(cx.now, Event::Queue(QueueEvent::IdleTimerFired));
         let Some(active) = self.active else { return };
@@ -201,7 +201,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns whether the device is fast: non-rotational, and it may queue requests itself.
-    fn is_fast(&self, cx: &Cx<'_>) -> bool {
+    fn is_fast(&self, cx: &Cx) -> bool {
         !cx.device.rotational && self.hw_queueing.may_queue()
     }
 }

@@ -58,7 +58,7 @@ impl IdleWindow {
 
 impl<T: Trace> Cfq<T> {
     /// Updates the idle window of `queue`, into which the synchronous request `rq` was inserted.
-    pub(super) fn update_idle_window(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+    pub(super) fn update_idle_window(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let state = &mut self.queues[queue];
         state.idle_window.observe_queued(state.waiting.count());
         let on = self.should_have_window(cx, queue, cx.requests[rq].ioc);
@@ -72,7 +72,7 @@ impl<T: Trace> Cfq<T> {
     /// Returns whether the queue, for which `ioc` has just made a request, has earned an idle
     /// window by its I/O pattern. A deep queue may seek. While the think time of `ioc` is not
     /// known, the window stays as it is.
-    fn should_have_window(&self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> bool {
+    fn should_have_window(&self, cx: &Cx, queue: QueueId, ioc: IocId) -> bool {
         let state = &self.queues[queue];
         let slice_idle = self.tunables.slice_idle();
         let next = state.next().expect("a request was inserted");

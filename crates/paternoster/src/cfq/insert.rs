@@ -13,8 +13,8 @@ const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
     /// Puts a request into its queue, which preempts the active queue if the request goes first.
-    pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let queue = queue_of(cx.requests, rq);
+    pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
+        let queue = queue_of(&cx.requests, rq);
         self.refresh_priority(cx, queue, cx.requests[rq].ioc);
         self.add_request(cx, queue, rq);
         self.learn(cx, queue, rq);
@@ -26,12 +26,12 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Adds a request to its queue, which is busy from now on.
-    fn add_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let has_prio = request.has_prio();
         let deadline = cx.now + self.tunables.order.fifo_expire(request.synchrony());
         let state = &mut self.queues[queue];
-        state.waiting.insert(cx.requests, rq, deadline);
+        state.waiting.insert(&mut cx.requests, rq, deadline);
         state.prio_pending += u32::from(has_prio);
         let group = &mut self.groups[state.group];
         group.queued += 1;
@@ -46,16 +46,16 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it comes before the present one in seek order.
-    pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+    pub(super) fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let order = self.seek_order(self.head);
-        if self.queues[queue].waiting.prefer(cx.requests, order, rq) == Next::Changed {
+        if self.queues[queue].waiting.prefer(&cx.requests, order, rq) == Next::Changed {
             self.index_position(queue);
         }
     }
 
     /// Learns from a request that was just added to `queue`: think times of its I/O context, tree
     /// and group, and the I/O pattern of the queue.
-    fn learn(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+    fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let state = &self.queues[queue];
         let (group, sync) = (state.group, state.synchrony.is_sync());
@@ -79,7 +79,7 @@ impl<T: Trace> Cfq<T> {
     /// Ends idling for the active queue, whose request has come. If the request is small and no
     /// other queue is busy, the timer keeps running: Linux holds such a request back for a moment,
     /// so that it can grow by merging, and here only the timer is left of that.
-    fn end_idling(&mut self, cx: &Cx<'_>, active: QueueId, rq: RequestId) {
+    fn end_idling(&mut self, cx: &Cx, active: QueueId, rq: RequestId) {
         let slice = &mut self.queues[active].slice;
         if !slice.is_idling() {
             return;
@@ -93,10 +93,10 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Takes a waiting request out of its queue; the next request is then sought from its sector.
-    pub(super) fn remove_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let next = self.next_after(cx, queue, rq);
         let has_prio = cx.requests[rq].has_prio();
-        self.queues[queue].waiting.remove(cx.requests, rq, next);
+        self.queues[queue].waiting.remove(&mut cx.requests, rq, next);
         self.uncount_waiting(queue, has_prio);
     }
 
@@ -113,10 +113,10 @@ impl<T: Trace> Cfq<T> {
 
     /// Takes out `absorbed`, which was merged into `rq` of the same queue. The queue keeps its
     /// place on the position index.
-    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
-        let queue = queue_of(cx.requests, rq);
+    pub(super) fn absorb(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
+        let queue = queue_of(&cx.requests, rq);
         let has_prio = cx.requests[absorbed].has_prio();
-        self.queues[queue].waiting.absorb(cx.requests, rq, absorbed);
+        self.queues[queue].waiting.absorb(&mut cx.requests, rq, absorbed);
         self.uncount_waiting(queue, has_prio);
         self.unbind_request(cx, absorbed);
     }

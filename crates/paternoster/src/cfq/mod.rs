@@ -228,97 +228,91 @@ impl<T: Trace> Scheduler for Cfq<T> {
         NAME
     }
 
-    fn attach(&mut self, cx: &mut Cx<'_>) {
+    fn attach(&mut self, cx: &mut Cx) {
         self.attach_kernel(cx);
-        self.read_clock(cx);
-        self.ensure_group(cx, cx.groups.root());
+        self.at_own_time(cx, |cfq, cx| {
+            cfq.ensure_group(cx, cx.groups.root());
+            cfq.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
+        });
         self.hw_queueing = HwQueueing::new(cx.device.native_queueing);
-        self.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
         if !cx.device.rotational {
             self.tunables.attach_to_non_rotational();
         }
     }
 
-    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        self.read_clock(cx);
-        self.bind_request(cx, rq);
+    fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
+        self.at_own_time(cx, |cfq, cx| cfq.bind_request(cx, rq));
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
-        self.read_clock(cx);
-        self.insert_request(cx, rq);
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, _at: InsertAt) {
+        self.at_own_time(cx, |cfq, cx| cfq.insert_request(cx, rq));
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        self.read_clock(cx);
-        self.complete_request(cx, rq);
+    fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
+        self.at_own_time(cx, |cfq, cx| cfq.complete_request(cx, rq));
     }
 
-    fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
+    fn requeue(&mut self, _cx: &mut Cx, _rq: RequestId) -> Requeue {
         // As in Linux, the request is dispatched again first, and bypasses the scheduler.
         self.deactivate_request();
         Requeue::Elevator
     }
 
-    fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn reactivate(&mut self, cx: &mut Cx, rq: RequestId) {
         self.activate_request(cx.requests[rq].end());
     }
 
-    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        self.read_clock(cx);
-        if self.idle_timer.is_some_and(|timer| timer.at <= cx.now) {
-            self.idle_timer_fired(cx);
-        }
+    fn handle_timeout(&mut self, cx: &mut Cx) {
+        self.at_own_time(cx, |cfq, cx| {
+            if cfq.idle_timer.is_some_and(|timer| timer.at <= cx.now) {
+                cfq.idle_timer_fired(cx);
+            }
+        });
     }
 
-    fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId) {
-        self.read_clock(cx);
-        self.exit_context(cx, ioc);
+    fn exit_io_context(&mut self, cx: &mut Cx, ioc: IocId) {
+        self.at_own_time(cx, |cfq, cx| cfq.exit_context(cx, ioc));
     }
 
-    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
-        self.read_clock(cx);
-        match event {
-            GroupEvent::Closing => self.close_group(cx, group),
-            GroupEvent::Removed => _ = self.groups.remove(group),
-            GroupEvent::Hierarchy(to) => self.switch_hierarchy(cx, to),
+    fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent) {
+        self.at_own_time(cx, |cfq, cx| match event {
+            GroupEvent::Closing => cfq.close_group(cx, group),
+            GroupEvent::Removed => _ = cfq.groups.remove(group),
+            GroupEvent::Hierarchy(to) => cfq.switch_hierarchy(cx, to),
             // A weight is read when the group is put on the tree.
             _ => {}
-        }
+        });
     }
 
     fn rules(&self) -> Rules {
         Rules { merging: MergeRules::Legacy, ..Rules::default() }
     }
 
-    fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool {
         let sync_into_async = bio.is_sync() && !cx.requests[rq].is_sync();
         !sync_into_async
-            && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(cx.requests, rq))
+            && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(&cx.requests, rq))
     }
 
-    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
-        self.queues[queue].waiting.find_start(cx.requests, bio.end())
+        self.queues[queue].waiting.find_start(&cx.requests, bio.end())
     }
 
-    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+    fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
-            self.read_clock(cx);
-            let queue = queue_of(cx.requests, rq);
-            self.queues[queue].waiting.reposition(cx.requests, rq);
-            self.prefer(cx, queue, rq);
+            let queue = queue_of(&cx.requests, rq);
+            self.queues[queue].waiting.reposition(&mut cx.requests, rq);
+            self.at_own_time(cx, |cfq, cx| cfq.prefer(cx, queue, rq));
         }
     }
 
-    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
-        self.read_clock(cx);
-        self.absorb(cx, rq, absorbed);
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
+        self.at_own_time(cx, |cfq, cx| cfq.absorb(cx, rq, absorbed));
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        self.read_clock(cx);
-        self.dispatch_request(cx)
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
+        self.at_own_time(cx, Self::dispatch_request)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -330,20 +324,18 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     /// At the bound a queue may have an admission grant.
-    fn refusal(&mut self, cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+    fn refusal(&mut self, cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
         let bound = existing.bound()?;
-        self.read_clock(cx);
         let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return Some(bound) };
-        self.boost(cx, bio.ioc, queue, bio.flags);
+        self.at_own_time(cx, |cfq, cx| cfq.boost(cx, bio.ioc, queue, bio.flags));
         let slice = &mut self.queues[queue].slice;
         let is_granted = slice.has_admission_grant();
         slice.use_admission_grant();
         (!is_granted).then_some(bound)
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
-        self.read_clock(cx);
-        self.drain_queues(cx, out);
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
+        self.at_own_time(cx, |cfq, cx| cfq.drain_queues(cx, out));
     }
 
     fn tunables(&self) -> &'static [TunableInfo] {
@@ -354,11 +346,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.read_tunable(name)
     }
 
-    fn set_tunables(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        values: &[(String, i64)],
-    ) -> Result<(), TunableError> {
+    fn set_tunables(&mut self, _cx: &mut Cx, values: &[(String, i64)]) -> Result<(), TunableError> {
         values.iter().try_for_each(|(name, value)| self.write_tunable(name, *value))
     }
 
@@ -375,7 +363,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.dump_all(out);
     }
 
-    fn check(&self, cx: &Cx<'_>) {
+    fn check(&self, cx: &Cx) {
         self.check_queues(cx);
         self.check_groups(cx);
     }

@@ -18,25 +18,20 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns the next request after `rq`, which is leaving `queue`: of its two neighbours, the
     /// one that is cheaper to reach from there.
-    pub(super) fn next_after(
-        &self,
-        cx: &Cx<'_>,
-        queue: QueueId,
-        rq: RequestId,
-    ) -> Option<RequestId> {
+    pub(super) fn next_after(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> Option<RequestId> {
         let order = self.seek_order(cx.requests[rq].sector);
-        self.queues[queue].waiting.next_after(cx.requests, order, rq)
+        self.queues[queue].waiting.next_after(&cx.requests, order, rq)
     }
 
     /// Returns the queue's oldest request if it is overdue; the queue then passes the gate. It is
     /// looked at once in a slice, even if the gate refuses a request afterwards.
-    pub(super) fn take_overdue(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<RequestId> {
+    pub(super) fn take_overdue(&mut self, cx: &Cx, queue: QueueId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if state.slice.is_fifo_checked() {
             return None;
         }
         state.slice.mark_fifo_checked();
-        let oldest = state.waiting.overdue(cx.requests, cx.now)?;
+        let oldest = state.waiting.overdue(&cx.requests, cx.now)?;
         state.slice.force_next();
         let rq = cx.requests[oldest].name();
         self.trace.event(cx.now, Event::Queue(QueueEvent::Overdue { queue: state.name(), rq }));

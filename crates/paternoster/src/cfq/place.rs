@@ -11,7 +11,7 @@ use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Makes the queue busy. It is indexed by position when its first request becomes the next one.
-    pub(super) fn add_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn add_busy(&mut self, cx: &Cx, queue: QueueId) {
         let name = self.queues[queue].name();
         self.trace.event(cx.now, Event::Queue(QueueEvent::Busy { queue: name }));
         self.busy += 1;
@@ -22,7 +22,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes the queue, which is empty, no longer busy.
-    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn remove_busy(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let (name, group) = (state.name(), state.group);
         self.take_off_tree(queue);

@@ -12,9 +12,9 @@ use crate::trace::{Event, PreemptReason, QueueEvent, SliceEnd, Trace, Workload};
 impl<T: Trace> Cfq<T> {
     /// Returns why the queue of `rq`, which was just inserted, is to preempt the active queue, if
     /// it is. The order of the questions matters.
-    pub(super) fn should_preempt(&self, cx: &Cx<'_>, rq: RequestId) -> Option<PreemptReason> {
+    pub(super) fn should_preempt(&self, cx: &Cx, rq: RequestId) -> Option<PreemptReason> {
         let request = &cx.requests[rq];
-        let new = &self.queues[queue_of(cx.requests, rq)];
+        let new = &self.queues[queue_of(&cx.requests, rq)];
         let active = &self.queues[self.active?];
         if new.class() == IoClass::Idle {
             return None;
@@ -58,14 +58,14 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the group of the new request lets it preempt the active queue: it is the
     /// active queue's group, or above it where groups are nested.
-    fn may_preempt_in(&self, cx: &Cx<'_>, active: &Queue, new: &Queue) -> bool {
+    fn may_preempt_in(&self, cx: &Cx, active: &Queue, new: &Queue) -> bool {
         let are_nested = !self.kernel.has_groups_side_by_side();
         active.group == new.group || (are_nested && cx.groups.is_within(active.group, new.group))
     }
 
     /// Ends the slice of the active queue and puts `queue` first on its tree. `queue` does not
     /// become active here, because its group and its workload have to be chosen first.
-    pub(super) fn preempt(&mut self, cx: &Cx<'_>, queue: QueueId, why: PreemptReason) {
+    pub(super) fn preempt(&mut self, cx: &Cx, queue: QueueId, why: PreemptReason) {
         let active = self.active.expect("only an active queue is preempted");
         let (by, over) = (self.queues[queue].name(), self.queues[active].name());
         self.trace.event(cx.now, Event::Queue(QueueEvent::Preempted { by, over, why }));

@@ -58,7 +58,7 @@ impl QueuePriority {
 
 impl<T: Trace> Cfq<T> {
     /// Updates the queue's class and level if those of its user, `ioc`, have changed.
-    pub(super) fn refresh_priority(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) {
+    pub(super) fn refresh_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         let state = &mut self.queues[queue];
         if state.priority.outdated {
             let io_prio = self.contexts[ioc].io_prio;
@@ -72,7 +72,7 @@ impl<T: Trace> Cfq<T> {
     /// Prepares the queue of `ioc` for a request that is about to be made. One with the priority
     /// flag boosts the queue; the next one without it ends the boost. The queue keeps its place.
     #[inline]
-    pub(super) fn boost(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, flags: BioFlags) {
+    pub(super) fn boost(&mut self, cx: &Cx, ioc: IocId, queue: QueueId, flags: BioFlags) {
         self.refresh_priority(cx, queue, ioc);
         let state = &mut self.queues[queue];
         let io_prio = state.priority.wanted_for(flags);

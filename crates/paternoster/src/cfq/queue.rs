@@ -75,7 +75,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(cx: &Cx<'_>, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
+    fn new(cx: &Cx, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
         Self {
             group,
             synchrony: Synchrony::of(name.sync),
@@ -245,7 +245,7 @@ impl<T: Trace> Cfq<T> {
     /// one that the group, or the device, has for its priority.
     pub(super) fn obtain_queue(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         ioc: IocId,
         group: GroupId,
         synchrony: Synchrony,
@@ -275,13 +275,13 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Removes one user of `queue`.
-    pub(super) fn drop_user(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn drop_user(&mut self, cx: &Cx, queue: QueueId) {
         self.queues[queue].users -= 1;
         self.free_queue_if_unused(cx, queue);
     }
 
     /// Removes one user of each queue into which `queue` is to be merged, but not of `queue`.
-    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx, queue: QueueId) {
         let mut link = self.queues[queue].merge_into;
         while let Some(target) = link {
             link = self.queues[target].merge_into;
@@ -291,13 +291,13 @@ impl<T: Trace> Cfq<T> {
 
     /// Frees the queue if it has no users and no requests.
     #[inline]
-    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx, queue: QueueId) {
         if self.queues[queue].is_unused() {
             self.free_queue(cx, queue);
         }
     }
 
-    fn free_queue(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn free_queue(&mut self, cx: &Cx, queue: QueueId) {
         if self.active == Some(queue) {
             self.expire(cx, SliceEnd::Gone);
         }

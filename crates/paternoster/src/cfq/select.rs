@@ -121,7 +121,7 @@ enum Verdict {
 
 impl<T: Trace> Cfq<T> {
     /// Selects the queue from which to dispatch; it has a request.
-    pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let Some(active) = self.active else { return self.choose_queue(cx) };
         if self.queued == 0 {
             return None;
@@ -151,7 +151,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Judges the active queue. The order of the questions matters.
-    fn judge_active(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
+    fn judge_active(&self, cx: &Cx, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.slice.is_stretched() && !queue.is_empty() {
             return Verdict::Expire(SliceEnd::WaitBusy);
@@ -173,7 +173,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Judges the active queue when its slice is over. The only queue of a group keeps the device
     /// while requests are in flight, or its group would leave the tree and lose its place.
-    fn judge_spent(&self, cx: &Cx<'_>, queue: &Queue) -> Verdict {
+    fn judge_spent(&self, cx: &Cx, queue: &Queue) -> Verdict {
         let alone = self.groups[queue.group].entities == 1;
         if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
             Verdict::Wait(WaitReason::InFlight)
@@ -185,7 +185,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Judges the active queue when it is empty and the idle timer does not run.
-    fn judge_empty(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
+    fn judge_empty(&self, cx: &Cx, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.in_flight > 0 && self.should_idle(cx, queue) {
             Verdict::Wait(WaitReason::InFlight)
@@ -199,7 +199,7 @@ impl<T: Trace> Cfq<T> {
     /// Takes the idle window from a seeky queue that has run empty with more than half of its slice
     /// left. Linux does this in the middle of judging: after it asks for the timer, and before it
     /// asks for requests in flight.
-    fn give_up_window_of_seeky(&mut self, cx: &Cx<'_>, active: QueueId) {
+    fn give_up_window_of_seeky(&mut self, cx: &Cx, active: QueueId) {
         let queue = &mut self.queues[active];
         let is_open = queue.idle_window.is_open();
         if queue.is_seeky() && is_open && queue.slice.has_half_left(cx.now) {
@@ -209,7 +209,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Chooses the queue whose slice is due, and activates it.
-    fn choose_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    fn choose_queue(&mut self, cx: &Cx) -> Option<QueueId> {
         let queue = self.find_queue(cx)?;
         self.activate(cx, queue);
         Some(queue)
@@ -218,7 +218,7 @@ impl<T: Trace> Cfq<T> {
     /// Serves `group` from now on. It resumes the workload with which its last slice ended, if time
     /// of that is left; else the workload that is due is chosen. Returns the tree of the workload.
     #[inline]
-    pub(super) fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) -> TreeId {
+    pub(super) fn choose_workload_of(&mut self, cx: &Cx, group: GroupId) -> TreeId {
         self.serving.group = Some(group);
         let saved = self.groups[group].saved;
         let served = &mut self.serving.served;
@@ -252,7 +252,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns how long the chosen workload is served: its part of the group's time by its number
     /// of queues, less if they are asynchronous, and at least two ticks.
-    fn workload_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
+    fn workload_span(&self, cx: &Cx, group: GroupId) -> Nanos {
         let ServedWorkload { class, workload, .. } = self.serving.served;
         let state = &self.groups[group];
         let queues = u64::from(state.trees.of(class, workload).len());
@@ -272,7 +272,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes the queue active, with a new slice.
-    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn activate(&mut self, cx: &Cx, queue: QueueId) {
         let since = self.preempted_at.take().unwrap_or_else(|| self.service_speed.mark(cx.now));
         let state = &mut self.queues[queue];
         let (name, group) = (state.name(), state.group);

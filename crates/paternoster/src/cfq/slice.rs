@@ -299,7 +299,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns the slice that `queue` gets now. With `low_latency` this also updates the average
     /// number of busy queues, as in Linux.
-    pub(super) fn take_slice(&mut self, cx: &Cx<'_>, queue: QueueId) -> Nanos {
+    pub(super) fn take_slice(&mut self, cx: &Cx, queue: QueueId) -> Nanos {
         let state = &self.queues[queue];
         let (group, io_prio) = (state.group, state.io_prio());
         if !self.tunables.low_latency() {
@@ -314,7 +314,7 @@ impl<T: Trace> Cfq<T> {
     /// group's part of `target_latency`, but not below twice the idle time, in proportion:
     ///
     /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
-    fn scaled_slice(&self, cx: &Cx<'_>, queue: QueueId, busy: u32) -> Nanos {
+    fn scaled_slice(&self, cx: &Cx, queue: QueueId, busy: u32) -> Nanos {
         let state = &self.queues[queue];
         let nominal = self.nominal_slice(state.synchrony, state.io_prio().level());
         let slice_sync = self.tunables.slice(Synchrony::Sync).as_nanos();
@@ -341,7 +341,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Begins the slice of `queue`, whose first request has completed.
-    pub(super) fn begin_slice(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn begin_slice(&mut self, cx: &Cx, queue: QueueId) {
         let length = self.take_slice(cx, queue);
         let state = &mut self.queues[queue];
         state.slice.begin(cx.now, length);

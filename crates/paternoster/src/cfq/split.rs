@@ -12,7 +12,7 @@ use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Plans to split the queue, whose slice ends, if it is shared and seeky.
-    pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
             self.trace
@@ -22,7 +22,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Takes `ioc` off the shared queue that is to be split. The last user keeps the queue; then it
     /// is returned.
-    pub(super) fn split(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> Option<QueueId> {
+    pub(super) fn split(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> Option<QueueId> {
         let state = &mut self.queues[queue];
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueueSplit { queue: state.name() }));
         if state.users == 1 {

@@ -28,17 +28,18 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Returns whether the scheduler gives groups slices.
     fn has_slices(&self) -> bool {
-        self.slices_of(self.groups.root()).is_some()
+        self.slices_of(self.cx.groups.root()).is_some()
     }
 
     fn slices_of(&self, group: GroupId) -> Option<&SliceStats> {
-        self.scheduler.own_stats(self.now, group).slices
+        self.scheduler.own_stats(self.cx.now, group).slices
     }
 
     /// The counts of the group and of all groups that are or were below it.
     pub(super) fn counted_below(&self, group: GroupId) -> Departed {
         let mut all = Departed::default();
-        for (id, _) in self.groups.iter().filter(|&(id, _)| self.groups.is_within(id, group)) {
+        for (id, _) in self.cx.groups.iter().filter(|&(id, _)| self.cx.groups.is_within(id, group))
+        {
             all.stats.add_counts(self.stats.group(id));
             if let Some(slices) = self.slices_of(id) {
                 all.slices.add(slices);

@@ -66,7 +66,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// The request has the range of a whole chain, and takes a bio of it that merged in the plug.
     fn take_plugged(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
-        let request = self.requests.get_mut(rq);
+        let request = self.cx.requests.get_mut(rq);
         request.bios.push(bio.user_data);
         let counted = Counted::bio(bio, request.group);
         let (bio, into) = (bio.user_data, request.name());

@@ -19,8 +19,8 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the group is gone.
     pub fn add_io_context(&mut self, now: Instant, io_prio: IoPrio, group: GroupId) -> IocId {
         self.advance(now);
-        self.groups.assert_exists(group);
-        self.contexts.add(io_prio, group)
+        self.cx.groups.assert_exists(group);
+        self.cx.contexts.add(io_prio, group)
     }
 
     /// Sets the I/O priority of the context's next requests.
@@ -30,7 +30,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the context is gone.
     pub fn set_io_priority(&mut self, now: Instant, ioc: IocId, io_prio: IoPrio) {
         self.advance(now);
-        self.contexts[ioc].io_prio = io_prio;
+        self.cx.contexts.get_mut(ioc).io_prio = io_prio;
     }
 
     /// Moves the context's next requests to `group`.
@@ -40,8 +40,8 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the context or the group is gone.
     pub fn move_to_group(&mut self, now: Instant, ioc: IocId, group: GroupId) {
         self.advance(now);
-        self.groups.assert_exists(group);
-        self.contexts[ioc].group = group;
+        self.cx.groups.assert_exists(group);
+        self.cx.contexts.get_mut(ioc).group = group;
     }
 
     /// Ends an I/O context: it submits no more bios. Its key is freed with its last request.
@@ -51,8 +51,8 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the context has exited before.
     pub fn exit_io_context(&mut self, now: Instant, ioc: IocId) {
         self.advance(now);
-        self.ask(|scheduler, cx| scheduler.exit_io_context(cx, ioc));
-        self.contexts.exit(ioc);
+        self.scheduler.exit_io_context(&mut self.cx, ioc);
+        self.cx.contexts.exit(ioc);
     }
 
     /// Adds a group below `parent`. Its leaf weight is the same as its weight.
@@ -62,7 +62,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where `parent` is gone.
     pub fn add_group(&mut self, now: Instant, parent: GroupId, weight: Weight) -> GroupId {
         self.advance(now);
-        let group = self.groups.add(parent, weight);
+        let group = self.cx.groups.add(parent, weight);
         self.stats.add_group(group);
         group
     }
@@ -75,12 +75,12 @@ impl<S: Scheduler> Elevator<S> {
     /// these.
     pub fn remove_group(&mut self, now: Instant, group: GroupId) {
         self.advance(now);
-        assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
-        assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
+        assert!(!self.cx.contexts.any_in(group), "a group is removed when no context is in it");
+        assert!(self.cx.groups.is_unused(group), "a group is removed when nothing is in it");
         self.notify_group(group, GroupEvent::Closing);
         let last = self.counted_below(group);
         self.notify_group(group, GroupEvent::Removed);
-        let parent = self.groups.remove(group);
+        let parent = self.cx.groups.remove(group);
         self.stats.remove_group(group, parent, &last);
     }
 
@@ -92,7 +92,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the group is gone.
     pub fn set_weight(&mut self, now: Instant, group: GroupId, weights: Weights) {
         self.advance(now);
-        self.groups[group].configured = weights;
+        self.cx.groups.get_mut(group).configured = weights;
         self.weights_changed(group);
     }
 
@@ -103,7 +103,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the group is gone.
     pub fn set_device_weights(&mut self, now: Instant, group: GroupId, weights: DeviceWeights) {
         self.advance(now);
-        self.groups[group].device = weights;
+        self.cx.groups.get_mut(group).device = weights;
         self.weights_changed(group);
     }
 
@@ -118,10 +118,10 @@ impl<S: Scheduler> Elevator<S> {
     /// have a reservation or a latency target.
     pub fn set_group_limits(&mut self, now: Instant, group: GroupId, limits: GroupLimits) {
         self.advance(now);
-        let is_root = group == self.groups.root();
+        let is_root = group == self.cx.groups.root();
         assert!(!is_root || limits.are_caps(), "there is nobody beside the root");
-        if self.groups[group].limits != limits {
-            self.groups[group].limits = limits;
+        if self.cx.groups[group].limits != limits {
+            self.cx.groups.get_mut(group).limits = limits;
             self.notify_group(group, GroupEvent::Limits);
         }
     }
@@ -131,7 +131,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     pub(super) fn notify_group(&mut self, group: GroupId, event: GroupEvent) {
-        self.ask(|scheduler, cx| scheduler.group_event(cx, group, event));
+        self.scheduler.group_event(&mut self.cx, group, event);
     }
 
     /// The group of an I/O context's next requests.
@@ -140,23 +140,23 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where the context is gone.
     pub fn group_of(&self, ioc: IocId) -> GroupId {
-        self.contexts[ioc].group
+        self.cx.contexts[ioc].group
     }
 
     /// The group tree.
     pub fn groups(&self) -> &Groups {
-        &self.groups
+        &self.cx.groups
     }
 
     /// The device as the scheduler sees it.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.cx.device
     }
 
     /// Bounds the requests in flight from now on; those in flight stay. With 0 nothing is
     /// dispatched until another bound is set.
     pub fn set_depth(&mut self, queue_depth: u32) {
-        self.device.queue_depth = queue_depth;
+        self.cx.device.queue_depth = queue_depth;
     }
 
     /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1). At the bound

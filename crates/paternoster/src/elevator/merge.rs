@@ -80,7 +80,7 @@ impl<S: Scheduler> Elevator<S> {
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
             return None;
         }
-        self.ask(|scheduler, cx| scheduler.offer(cx, bio));
+        self.scheduler.offer(&mut self.cx, bio);
         if self.scheduler.rules().merging == MergeRules::ListScan {
             return self.merge_by_scan(bio);
         }
@@ -103,12 +103,12 @@ impl<S: Scheduler> Elevator<S> {
         if self.merging.nomerges == NoMerges::SimpleOnly {
             return None;
         }
-        if let Some(rq) = self.merging.hash.find(&self.requests, bio.sector)
+        if let Some(rq) = self.merging.hash.find(&self.cx.requests, bio.sector)
             && self.may_merge(rq, bio)
         {
             return Some(Candidate { rq, kind: MergeKind::Back, site: MergeSite::Hash });
         }
-        let rq = self.ask(|scheduler, cx| scheduler.find_front_merge(cx, bio))?;
+        let rq = self.scheduler.find_front_merge(&self.cx, bio)?;
         let front = Candidate { rq, kind: MergeKind::Front, site: MergeSite::Tree };
         self.may_merge(rq, bio).then_some(front)
     }
@@ -117,13 +117,13 @@ impl<S: Scheduler> Elevator<S> {
     fn merge_by_scan(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         let mut newer = None;
         for _ in 0..self.merging.scan_depth {
-            let rq = self.ask(|scheduler, cx| scheduler.scan(cx, bio, newer))?;
+            let rq = self.scheduler.scan(&self.cx, bio, newer)?;
             newer = Some(rq);
             let Some(kind) = self.adjacency(rq, bio) else { continue };
             if !self.rules_allow(rq, bio) {
                 continue;
             }
-            if !self.ask(|scheduler, cx| scheduler.allow_merge(cx, rq, bio)) {
+            if !self.scheduler.allow_merge(&mut self.cx, rq, bio) {
                 return None;
             }
             let found = Candidate { rq, kind, site: MergeSite::Scan };
@@ -135,23 +135,23 @@ impl<S: Scheduler> Elevator<S> {
     /// Returns the end of `rq` at which the bio would merge.
     #[inline]
     fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<MergeKind> {
-        let request = &self.requests[rq];
+        let request = &self.cx.requests[rq];
         debug_assert_ne!(request.place, Place::InFlight, "a request in flight does not merge");
         adjacency(request.extent(), bio)
     }
 
     #[inline]
     fn may_merge(&mut self, rq: RequestId, bio: &Bio) -> bool {
-        self.rules_allow(rq, bio) && self.ask(|scheduler, cx| scheduler.allow_merge(cx, rq, bio))
+        self.rules_allow(rq, bio) && self.scheduler.allow_merge(&mut self.cx, rq, bio)
     }
 
     /// Returns whether the general rules allow it: the same operation, group and priority.
     fn rules_allow(&self, rq: RequestId, bio: &Bio) -> bool {
-        let request = &self.requests[rq];
+        let request = &self.cx.requests[rq];
         if !request.is_mergeable() || request.op != bio.op {
             return false;
         }
-        let context = &self.contexts[bio.ioc];
+        let context = &self.cx.contexts[bio.ioc];
         self.owners_allow((request.group, request.io_prio), (context.group, context.io_prio))
     }
 
@@ -167,17 +167,17 @@ impl<S: Scheduler> Elevator<S> {
         bio: &Bio,
         Candidate { rq, kind, site }: Candidate,
     ) -> Result<(), Refusal> {
-        let Request { segments, .. } = self.requests[rq];
-        let joint = Limits::joint_with_bio(self.requests[rq].extent(), segments, bio, kind);
+        let Request { segments, .. } = self.cx.requests[rq];
+        let joint = Limits::joint_with_bio(self.cx.requests[rq].extent(), segments, bio, kind);
         if let Err(refusal) = self.merging.limits.fits(&joint) {
             self.note_refusal(rq, refusal);
             return Err(refusal);
         }
         self.take_bio(rq, bio, kind);
-        self.stats.merged(Counted::bio(bio, self.requests[rq].group));
+        self.stats.merged(Counted::bio(bio, self.cx.requests[rq].group));
         let event = Event::Elevator(ElevatorEvent::Merged {
             bio: bio.user_data,
-            into: self.requests[rq].name(),
+            into: self.cx.requests[rq].name(),
             kind,
             site,
         });
@@ -189,14 +189,14 @@ impl<S: Scheduler> Elevator<S> {
     /// may. Returns the request that holds the bio now. A list scan needs none of this.
     fn after_merge(&mut self, bio: &Bio, Candidate { rq, kind, .. }: Candidate) -> RequestId {
         if kind == MergeKind::Back {
-            self.merging.hash.remove(&mut self.requests, rq, bio.sector);
-            self.merging.hash.insert(&mut self.requests, rq);
+            self.merging.hash.remove(&mut self.cx.requests, rq, bio.sector);
+            self.merging.hash.insert(&mut self.cx.requests, rq);
         }
         self.merge_with_neighbour(rq, kind)
     }
 
     fn take_bio(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
-        let request = self.requests.get_mut(rq);
+        let request = self.cx.requests.get_mut(rq);
         request.bios.push(bio.user_data);
         request.sectors = request.sectors + bio.sectors;
         request.segments = request.segments.saturating_add(bio.segments);
@@ -210,7 +210,7 @@ impl<S: Scheduler> Elevator<S> {
         if !refusal.is_for_good() {
             return;
         }
-        self.requests.get_mut(rq).never_merge = true;
+        self.cx.requests.get_mut(rq).never_merge = true;
         if self.merging.last == Some(rq) {
             self.merging.last = None;
         }
@@ -221,8 +221,8 @@ impl<S: Scheduler> Elevator<S> {
     /// remains.
     fn merge_with_neighbour(&mut self, rq: RequestId, kind: MergeKind) -> RequestId {
         let pair = match kind {
-            MergeKind::Back => SortList::after(&self.requests, rq).map(|after| (rq, after)),
-            MergeKind::Front => SortList::before(&self.requests, rq).map(|before| (before, rq)),
+            MergeKind::Back => SortList::after(&self.cx.requests, rq).map(|after| (rq, after)),
+            MergeKind::Front => SortList::before(&self.cx.requests, rq).map(|before| (before, rq)),
         };
         if let Some((before, after)) = pair
             && self.may_absorb(before, after)
@@ -230,7 +230,7 @@ impl<S: Scheduler> Elevator<S> {
             self.absorb(before, after, MergeSite::Neighbour);
             return before;
         }
-        self.ask(|scheduler, cx| scheduler.request_merged(cx, rq, kind));
+        self.scheduler.request_merged(&mut self.cx, rq, kind);
         self.merging.last = Some(rq);
         rq
     }
@@ -242,7 +242,7 @@ impl<S: Scheduler> Elevator<S> {
         if self.scheduler.rules().merging != MergeRules::BlkMq {
             return None;
         }
-        if self.merging.nomerges == NoMerges::All || !self.requests[rq].is_mergeable() {
+        if self.merging.nomerges == NoMerges::All || !self.cx.requests[rq].is_mergeable() {
             return None;
         }
         if let Some(last) = self.merging.last
@@ -256,7 +256,8 @@ impl<S: Scheduler> Elevator<S> {
         }
         let mut into = None;
         let mut rq = rq;
-        while let Some(before) = self.merging.hash.find(&self.requests, self.requests[rq].sector)
+        while let Some(before) =
+            self.merging.hash.find(&self.cx.requests, self.cx.requests[rq].sector)
             && before != rq
             && self.may_absorb(before, rq)
         {
@@ -270,7 +271,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Returns whether `before` may absorb `after`. A refusal marks neither of them.
     #[inline]
     fn may_absorb(&self, before: RequestId, after: RequestId) -> bool {
-        let (before, after) = (&self.requests[before], &self.requests[after]);
+        let (before, after) = (&self.cx.requests[before], &self.cx.requests[after]);
         before.end() == after.sector
             && before.is_mergeable()
             && after.is_mergeable()
@@ -282,22 +283,22 @@ impl<S: Scheduler> Elevator<S> {
     /// Has `rq` absorb `absorbed`, which starts where `rq` ends.
     fn absorb(&mut self, rq: RequestId, absorbed: RequestId, site: MergeSite) {
         let event = Event::Elevator(ElevatorEvent::Absorbed {
-            absorbed: self.requests[absorbed].name(),
-            into: self.requests[rq].name(),
+            absorbed: self.cx.requests[absorbed].name(),
+            into: self.cx.requests[rq].name(),
             site,
         });
         self.emit(event);
-        let was_queued = self.requests[absorbed].is_queued();
+        let was_queued = self.cx.requests[absorbed].is_queued();
         if was_queued {
             self.unhash(absorbed);
         }
-        let old_end = self.requests[rq].end();
+        let old_end = self.cx.requests[rq].end();
         self.take_request(rq, absorbed);
-        self.ask(|scheduler, cx| scheduler.requests_merged(cx, rq, absorbed));
-        self.merging.hash.remove(&mut self.requests, rq, old_end);
-        self.merging.hash.insert(&mut self.requests, rq);
+        self.scheduler.requests_merged(&mut self.cx, rq, absorbed);
+        self.merging.hash.remove(&mut self.cx.requests, rq, old_end);
+        self.merging.hash.insert(&mut self.cx.requests, rq);
         self.merging.last = Some(rq);
-        self.stats.merged(Counted::request(&self.requests[absorbed]));
+        self.stats.merged(Counted::request(&self.cx.requests[absorbed]));
         if was_queued {
             self.waits_no_more(absorbed);
         }
@@ -305,9 +306,9 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn take_request(&mut self, rq: RequestId, absorbed: RequestId) {
-        let Request { sectors, segments, start, .. } = self.requests[absorbed];
-        let bios = std::mem::take(&mut self.requests.get_mut(absorbed).bios);
-        let request = self.requests.get_mut(rq);
+        let Request { sectors, segments, start, .. } = self.cx.requests[absorbed];
+        let bios = std::mem::take(&mut self.cx.requests.get_mut(absorbed).bios);
+        let request = self.cx.requests.get_mut(rq);
         request.bios.extend(bios);
         request.sectors = request.sectors + sectors;
         request.segments = request.segments.saturating_add(segments);
@@ -317,9 +318,9 @@ impl<S: Scheduler> Elevator<S> {
     /// Lets later bios find `rq`, which was just inserted in sector order.
     pub(super) fn make_candidate(&mut self, rq: RequestId) {
         let hashed = self.scheduler.rules().merging != MergeRules::ListScan;
-        if hashed && self.requests[rq].is_mergeable() {
-            self.merging.hash.insert(&mut self.requests, rq);
-            self.requests.get_mut(rq).hashed = true;
+        if hashed && self.cx.requests[rq].is_mergeable() {
+            self.merging.hash.insert(&mut self.cx.requests, rq);
+            self.cx.requests.get_mut(rq).hashed = true;
             self.merging.last.get_or_insert(rq);
         }
     }
@@ -333,9 +334,9 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn unhash(&mut self, rq: RequestId) {
-        if std::mem::take(&mut self.requests.get_mut(rq).hashed) {
-            let end: Sector = self.requests[rq].end();
-            self.merging.hash.remove(&mut self.requests, rq, end);
+        if std::mem::take(&mut self.cx.requests.get_mut(rq).hashed) {
+            let end: Sector = self.cx.requests[rq].end();
+            self.merging.hash.remove(&mut self.cx.requests, rq, end);
         }
     }
 }

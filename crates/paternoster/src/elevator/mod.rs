@@ -39,10 +39,10 @@ use tuning::Tuning;
 
 use crate::arena::{GroupId, RequestId};
 use crate::device::Device;
-use crate::group::{GroupEvent, Groups};
-use crate::io_context::{IoContext, IoContexts};
+use crate::group::GroupEvent;
+use crate::io_context::IoContext;
 use crate::parts::fifo::Fifo;
-use crate::request::{Bio, BioFlags, Place, Request, Requests, UserDataList};
+use crate::request::{Bio, BioFlags, Place, Request, UserDataList};
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
 use crate::stats::{Counted, Stats};
 use crate::time::Instant;
@@ -101,10 +101,9 @@ use crate::trace::{ElevatorEvent, Event, MergeKind, Trace, WaitReason};
 #[derive(Debug)]
 pub struct Elevator<S> {
     scheduler: S,
-    device: Device,
-    requests: Requests,
-    contexts: IoContexts,
-    groups: Groups,
+    /// What the scheduler sees of the rest: the requests, who issues them, the device and the
+    /// moment of the last event.
+    cx: Cx,
     merging: Merging,
     admission: Admission,
     tuning: Tuning,
@@ -113,38 +112,29 @@ pub struct Elevator<S> {
     bypass: Fifo,
     /// Requests that wait, in the scheduler or on the bypass list.
     queued: u32,
-    /// Requests in flight.
-    in_flight: u32,
     clock: ElevatorClock,
-    /// The moment of the last event, on the caller's clock.
+    /// The moment of the last event, on the caller's clock. That in `cx` is on the elevator's own.
     latest: Instant,
-    /// The same moment on the elevator's own clock, by which it decides.
-    now: Instant,
 }
 
 impl<S: Scheduler> Elevator<S> {
     /// Makes an elevator without requests, with the root group alone. Its time begins at `now` on
     /// the caller's clock, and no event may be before that.
     pub fn new(scheduler: S, device: Device, now: Instant) -> Self {
-        let groups = Groups::new();
+        let cx = Cx::new(device);
         let mut stats = Stats::default();
-        stats.add_group(groups.root());
+        stats.add_group(cx.groups.root());
         let mut elevator = Self {
             scheduler,
-            device,
-            requests: Requests::default(),
-            contexts: IoContexts::default(),
-            groups,
+            cx,
             merging: Merging::new(),
             admission: Admission::new(),
             tuning: Tuning::default(),
             stats,
             bypass: Fifo::default(),
             queued: 0,
-            in_flight: 0,
             clock: ElevatorClock::starting_at(now),
             latest: now,
-            now: Instant::START,
         };
         elevator.attach();
         elevator
@@ -202,7 +192,7 @@ impl<S: Scheduler> Elevator<S> {
     #[inline]
     fn enter(&mut self, bio: Bio, arrived: impl FnOnce(&mut Stats, GroupId)) -> Submitted {
         bio.check_range();
-        let group = self.contexts[bio.ioc].group;
+        let group = self.cx.contexts[bio.ioc].group;
         let bypasses = bio.bypasses() && !(self.scheduler.rules().takes_fua && bio.has_fua_only());
         if !bypasses {
             if let Some((into, kind)) = self.merge_bio(&bio) {
@@ -217,7 +207,7 @@ impl<S: Scheduler> Elevator<S> {
         arrived(&mut self.stats, group);
         let rq = self.make(&bio);
         if bypasses {
-            self.bypass.push(&mut self.requests, rq, self.now);
+            self.bypass.push(&mut self.cx.requests, rq, self.cx.now);
             self.waits(rq, Place::Bypassing);
             return Submitted::Queued(rq);
         }
@@ -237,31 +227,31 @@ impl<S: Scheduler> Elevator<S> {
     /// dispatches none though none is in flight, and asks for no timeout.
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
-        if self.in_flight >= self.device.queue_depth {
+        if self.cx.in_device >= self.cx.device.queue_depth {
             if self.queued > 0 {
                 let why = WaitReason::DeviceFull;
                 self.emit(Event::Elevator(ElevatorEvent::Waiting { why }));
             }
             return None;
         }
-        if let Some(rq) = self.bypass.pop(&mut self.requests) {
-            if self.requests[rq].bound {
-                self.ask(|scheduler, cx| scheduler.reactivate(cx, rq));
+        if let Some(rq) = self.bypass.pop(&mut self.cx.requests) {
+            if self.cx.requests[rq].bound {
+                self.scheduler.reactivate(&mut self.cx, rq);
             }
             self.start(rq);
             return Some(rq);
         }
         if self.scheduler.has_work()
-            && let Some(rq) = self.ask(S::dispatch)
+            && let Some(rq) = self.scheduler.dispatch(&mut self.cx)
         {
-            let is_held = self.requests.get(rq).is_some_and(Request::is_queued);
+            let is_held = self.cx.requests.get(rq).is_some_and(Request::is_queued);
             assert!(is_held, "a scheduler dispatches what it holds");
             self.drop_candidate(rq);
             self.start(rq);
             return Some(rq);
         }
         assert!(
-            self.queued == 0 || self.in_flight > 0 || self.scheduler.poll_timeout().is_some(),
+            self.queued == 0 || self.cx.in_device > 0 || self.scheduler.poll_timeout().is_some(),
             "{} holds {} requests, dispatches none, and waits for nothing",
             self.scheduler.name(),
             self.queued
@@ -277,11 +267,11 @@ impl<S: Scheduler> Elevator<S> {
     pub fn complete(&mut self, now: Instant, rq: RequestId) -> Completed {
         self.advance(now);
         self.end_flight(rq);
-        let request = &self.requests[rq];
+        let request = &self.cx.requests[rq];
         let (name, group, sectors) = (request.name(), request.group, request.sectors);
-        self.stats.completed(self.now, request);
+        self.stats.completed(self.cx.now, request);
         if request.bound {
-            self.ask(|scheduler, cx| scheduler.complete(cx, rq));
+            self.scheduler.complete(&mut self.cx, rq);
         }
         self.emit(Event::Elevator(ElevatorEvent::Completed { rq: name, key: rq, group, sectors }));
         let user_data = self.free(rq);
@@ -297,21 +287,18 @@ impl<S: Scheduler> Elevator<S> {
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.advance(now);
         self.end_flight(rq);
-        let request = self.requests.get_mut(rq);
+        let request = self.cx.requests.get_mut(rq);
         let (name, group, bound) = (request.name(), request.group, request.bound);
         request.never_merge = true;
         request.place = Place::Made;
-        self.stats.requeued(&self.requests[rq]);
+        self.stats.requeued(&self.cx.requests[rq]);
         self.emit(Event::Elevator(ElevatorEvent::Requeued { rq: name, key: rq, group }));
-        let keeper = if bound {
-            self.ask(|scheduler, cx| scheduler.requeue(cx, rq))
-        } else {
-            Requeue::Elevator
-        };
+        let keeper =
+            if bound { self.scheduler.requeue(&mut self.cx, rq) } else { Requeue::Elevator };
         match keeper {
             Requeue::Scheduler => self.waits(rq, Place::Queued),
             Requeue::Elevator => {
-                self.bypass.push_front(&mut self.requests, rq, self.now);
+                self.bypass.push_front(&mut self.cx.requests, rq, self.cx.now);
                 self.waits(rq, Place::Bypassing);
             }
         }
@@ -324,7 +311,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event. Where the group is gone.
     pub fn charge(&mut self, now: Instant, group: GroupId, work: Work) {
         self.advance(now);
-        self.groups.assert_exists(group);
+        self.cx.groups.assert_exists(group);
         self.notify_group(group, GroupEvent::Worked(work));
     }
 
@@ -335,7 +322,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        self.ask(S::handle_timeout);
+        self.scheduler.handle_timeout(&mut self.cx);
     }
 
     /// Returns when to call `handle_timeout` if there is no other event, on the caller's clock.
@@ -364,7 +351,7 @@ impl<S: Scheduler> Elevator<S> {
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
         let held = self.drain_scheduler();
-        for (_, request) in self.requests.iter_mut() {
+        for (_, request) in self.cx.requests.iter_mut() {
             request.bound = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
@@ -376,8 +363,8 @@ impl<S: Scheduler> Elevator<S> {
             self.bind(rq);
             self.insert(rq);
         }
-        for ioc in self.contexts.exited() {
-            self.ask(|scheduler, cx| scheduler.exit_io_context(cx, ioc));
+        for ioc in self.cx.contexts.exited() {
+            self.scheduler.exit_io_context(&mut self.cx, ioc);
         }
         old
     }
@@ -390,16 +377,16 @@ impl<S: Scheduler> Elevator<S> {
     pub fn cancel_queued(&mut self, now: Instant) -> Vec<Completed> {
         self.advance(now);
         let mut waiting = self.drain_scheduler();
-        while let Some(rq) = self.bypass.pop(&mut self.requests) {
-            if self.requests[rq].bound {
+        while let Some(rq) = self.bypass.pop(&mut self.cx.requests) {
+            if self.cx.requests[rq].bound {
                 // As if it were dispatched again and completed at once.
-                self.ask(|scheduler, cx| scheduler.reactivate(cx, rq));
-                self.ask(|scheduler, cx| scheduler.complete(cx, rq));
+                self.scheduler.reactivate(&mut self.cx, rq);
+                self.scheduler.complete(&mut self.cx, rq);
             }
             self.waits_no_more(rq);
             waiting.push(rq);
         }
-        self.requests.sort_by_arrival(&mut waiting);
+        self.cx.requests.sort_by_arrival(&mut waiting);
         let cancelled = waiting.into_iter().map(|rq| {
             let user_data = self.free(rq);
             Completed { user_data, wake_waiters: self.admission.take_wake_up() }
@@ -413,7 +400,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where it does not. A request is freed when it completes, is cancelled, or is absorbed.
     pub fn request(&self, rq: RequestId) -> &Request {
-        self.requests.get(rq).expect("a request that exists")
+        self.cx.requests.get(rq).expect("a request that exists")
     }
 
     /// How many requests wait for the device.
@@ -423,7 +410,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// How many requests are in flight.
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.cx.in_device
     }
 
     /// The counts of bios and requests.
@@ -448,12 +435,13 @@ impl<S: Scheduler> Elevator<S> {
     /// Where one does not hold, which is a bug of this crate or of the scheduler.
     pub fn check(&mut self) {
         let places = |wanted: &[Place]| {
-            let found = self.requests.iter().filter(|(_, rq)| wanted.contains(&rq.place)).count();
+            let found =
+                self.cx.requests.iter().filter(|(_, rq)| wanted.contains(&rq.place)).count();
             u32::try_from(found).expect("fewer than 2³² requests exist")
         };
         assert_eq!(self.queued, places(&[Place::Queued, Place::Bypassing]), "requests that wait");
-        assert_eq!(self.in_flight, places(&[Place::InFlight]), "requests in flight");
-        self.ask(|scheduler, cx| scheduler.check(cx));
+        assert_eq!(self.cx.in_device, places(&[Place::InFlight]), "requests in flight");
+        self.scheduler.check(&self.cx);
     }
 
     /// An event happens at `now`, on the caller's clock.
@@ -461,49 +449,37 @@ impl<S: Scheduler> Elevator<S> {
     fn advance(&mut self, now: Instant) {
         assert!(now >= self.latest, "time does not go back");
         self.latest = now;
-        self.now = self.clock.elevator_time(now);
+        self.cx.now = self.clock.elevator_time(now);
     }
 
     /// Emits an event that happens now.
     #[inline]
     fn emit(&mut self, event: Event) {
-        self.scheduler.trace().event(self.now, event);
-    }
-
-    fn ask<R>(&mut self, question: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
-        let mut cx = Cx {
-            now: self.now,
-            requests: &mut self.requests,
-            groups: &self.groups,
-            contexts: &self.contexts,
-            device: &self.device,
-            in_device: self.in_flight,
-        };
-        question(&mut self.scheduler, &mut cx)
+        self.scheduler.trace().event(self.cx.now, event);
     }
 
     /// Returns the bound that keeps `bio` from becoming a request now, if any.
     fn refusal(&mut self, bio: &Bio) -> Option<u32> {
         let existing = self.admission.existing()?;
-        self.ask(|scheduler, cx| scheduler.refusal(cx, bio, existing))
+        self.scheduler.refusal(&mut self.cx, bio, existing)
     }
 
     fn make(&mut self, bio: &Bio) -> RequestId {
-        let IoContext { io_prio, group, .. } = *self.contexts.request_made(bio.ioc);
-        let rq = self.requests.add(self.now, bio, io_prio, group);
-        self.groups[group].requests += 1;
+        let IoContext { io_prio, group, .. } = *self.cx.contexts.request_made(bio.ioc);
+        let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group);
+        self.cx.groups.request_made(group);
         self.admission.made(bio.op);
         rq
     }
 
     fn bind(&mut self, rq: RequestId) {
-        self.requests.get_mut(rq).bound = true;
-        self.ask(|scheduler, cx| scheduler.bind(cx, rq));
+        self.cx.requests.get_mut(rq).bound = true;
+        self.scheduler.bind(&mut self.cx, rq);
     }
 
     fn insert(&mut self, rq: RequestId) {
-        debug_assert!(!self.requests[rq].is_queued(), "a request is inserted once");
-        self.ask(|scheduler, cx| scheduler.insert(cx, rq, InsertAt::Sorted));
+        debug_assert!(!self.cx.requests[rq].is_queued(), "a request is inserted once");
+        self.scheduler.insert(&mut self.cx, rq, InsertAt::Sorted);
         self.waits(rq, Place::Queued);
         self.make_candidate(rq);
     }
@@ -511,11 +487,11 @@ impl<S: Scheduler> Elevator<S> {
     /// Counts `rq` as waiting in `place` from now on.
     #[inline]
     fn waits(&mut self, rq: RequestId, place: Place) {
-        let request = self.requests.get_mut(rq);
+        let request = self.cx.requests.get_mut(rq);
         request.place = place;
         self.queued += 1;
         let group = request.group;
-        if self.stats.request_waits(self.now, Counted::request(request)) {
+        if self.stats.request_waits(self.cx.now, Counted::request(request)) {
             self.emit(Event::Elevator(ElevatorEvent::GroupWaits { group }));
         }
     }
@@ -523,20 +499,20 @@ impl<S: Scheduler> Elevator<S> {
     /// Counts `rq` as no longer waiting, without a dispatch.
     fn waits_no_more(&mut self, rq: RequestId) {
         self.queued -= 1;
-        let group = self.requests[rq].group;
-        if self.stats.request_gone(self.now, Counted::request(&self.requests[rq])) {
+        let group = self.cx.requests[rq].group;
+        if self.stats.request_gone(self.cx.now, Counted::request(&self.cx.requests[rq])) {
             self.emit(Event::Elevator(ElevatorEvent::GroupWaitsNoMore { group }));
         }
     }
 
     fn start(&mut self, rq: RequestId) {
-        let request = self.requests.get_mut(rq);
+        let request = self.cx.requests.get_mut(rq);
         request.place = Place::InFlight;
-        request.dispatched = self.now;
+        request.dispatched = self.cx.now;
         self.queued -= 1;
-        self.in_flight += 1;
+        self.cx.in_device += 1;
         let (name, group) = (request.name(), request.group);
-        let was_last = self.stats.dispatched(self.now, request);
+        let was_last = self.stats.dispatched(self.cx.now, request);
         self.emit(Event::Elevator(ElevatorEvent::Dispatched { rq: name, key: rq, group }));
         if was_last {
             self.emit(Event::Elevator(ElevatorEvent::GroupWaitsNoMore { group }));
@@ -544,32 +520,32 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn end_flight(&mut self, rq: RequestId) {
-        let is_in_flight = self.requests.get(rq).is_some_and(Request::is_in_flight);
+        let is_in_flight = self.cx.requests.get(rq).is_some_and(Request::is_in_flight);
         assert!(is_in_flight, "a request is completed or requeued once");
-        self.in_flight -= 1;
+        self.cx.in_device -= 1;
     }
 
     /// Takes all requests out of the scheduler, in order of arrival.
     fn drain_scheduler(&mut self) -> Vec<RequestId> {
         let mut held = Vec::new();
-        self.ask(|scheduler, cx| scheduler.drain(cx, &mut held));
+        self.scheduler.drain(&mut self.cx, &mut held);
         assert!(!self.scheduler.has_work(), "a drained scheduler is empty");
-        self.requests.sort_by_arrival(&mut held);
+        self.cx.requests.sort_by_arrival(&mut held);
         for &rq in &held {
             self.drop_candidate(rq);
             self.waits_no_more(rq);
-            self.requests.get_mut(rq).place = Place::Made;
+            self.cx.requests.get_mut(rq).place = Place::Made;
         }
         held
     }
 
     /// Frees `rq` and returns its bios.
     fn free(&mut self, rq: RequestId) -> UserDataList {
-        let request = self.requests.remove(rq);
+        let request = self.cx.requests.remove(rq);
         let (op, ioc, group) = (request.op, request.ioc, request.group);
         let bios = std::mem::take(&mut request.bios);
-        self.contexts.request_freed(ioc);
-        self.groups[group].requests -= 1;
+        self.cx.contexts.request_freed(ioc);
+        self.cx.groups.request_freed(group);
         self.admission.freed(op);
         bios
     }

@@ -71,7 +71,7 @@ impl<S: Scheduler> Elevator<S> {
     ) -> Result<i64, TunableError> {
         self.advance(now);
         let value = [(name.to_owned(), value)];
-        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &value))?;
+        self.scheduler.set_tunables(&mut self.cx, &value)?;
         let set = self.scheduler.tunable(name)?;
         self.tuning.remember(name, set);
         self.admission.limits_changed();
@@ -119,7 +119,7 @@ impl<S: Scheduler> Elevator<S> {
     pub fn set_hierarchy(&mut self, now: Instant, to: Hierarchy) -> Result<(), NoHierarchy> {
         self.advance(now);
         self.scheduler.hierarchy()?;
-        self.notify_group(self.groups.root(), GroupEvent::Hierarchy(to));
+        self.notify_group(self.cx.groups.root(), GroupEvent::Hierarchy(to));
         self.tuning.hierarchy = Some(to);
         Ok(())
     }
@@ -131,7 +131,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Attaches the scheduler, and notes the tunables that it then has.
     pub(super) fn attach(&mut self) {
-        self.ask(S::attach);
+        self.scheduler.attach(&mut self.cx);
         let value = |name| self.scheduler.tunable(name).expect("its own table has the name");
         let table = self.scheduler.tunables().iter();
         self.tuning.attached = table.map(|info| (info.name, value(info.name))).collect();
@@ -145,13 +145,13 @@ impl<S: Scheduler> Elevator<S> {
         if let Some(hierarchy) = self.tuning.hierarchy
             && self.scheduler.hierarchy().is_ok()
         {
-            self.notify_group(self.groups.root(), GroupEvent::Hierarchy(hierarchy));
+            self.notify_group(self.cx.groups.root(), GroupEvent::Hierarchy(hierarchy));
         }
     }
 
     /// Sets tunables that the scheduler has.
     fn set_known(&mut self, values: &[(String, i64)]) {
-        let set = self.ask(|scheduler, cx| scheduler.set_tunables(cx, values));
+        let set = self.scheduler.set_tunables(&mut self.cx, values);
         set.expect("it has these tunables");
     }
 

@@ -31,7 +31,7 @@ const ON_TARGET: u32 = 4;
 impl<T: Trace> Kyber<T> {
     /// Arms the timer, unless it runs already and is due earlier.
     #[inline]
-    pub(super) fn arm_timer(&mut self, cx: &Cx<'_>) {
+    pub(super) fn arm_timer(&mut self, cx: &Cx) {
         // Time does not go back: a timer that runs is due no later.
         if self.timer.is_none() {
             let hz = cx.device.hz;
@@ -41,7 +41,7 @@ impl<T: Trace> Kyber<T> {
     }
 
     /// Adjusts the depths, if the timer is due.
-    pub(super) fn timer_fired(&mut self, cx: &Cx<'_>) {
+    pub(super) fn timer_fired(&mut self, cx: &Cx) {
         if self.timer.is_none_or(|at| at > cx.now) {
             return;
         }
@@ -53,7 +53,7 @@ impl<T: Trace> Kyber<T> {
     }
 
     /// Computes the percentiles in the device of all domains, and returns whether one is bad.
-    fn is_congested(&mut self, cx: &Cx<'_>) -> bool {
+    fn is_congested(&mut self, cx: &Cx) -> bool {
         let mut congested = false;
         for domain in MEASURED {
             let p90 = self.percentile(cx, domain, LatencyKind::Device, DEVICE_PERCENT);
@@ -63,7 +63,7 @@ impl<T: Trace> Kyber<T> {
     }
 
     /// Changes the depth of a domain by its total latencies.
-    fn adjust(&mut self, cx: &Cx<'_>, domain: Domain, congested: bool) {
+    fn adjust(&mut self, cx: &Cx, domain: Domain, congested: bool) {
         let p99 = self.percentile(cx, domain, LatencyKind::Total, TOTAL_PERCENT);
         let Some(p99) = self.latencies[domain as usize].judge_by(p99, congested) else { return };
         if !congested && !p99.is_bad() {
@@ -80,7 +80,7 @@ impl<T: Trace> Kyber<T> {
     /// Computes a percentile of a domain, if it has enough samples.
     fn percentile(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         domain: Domain,
         kind: LatencyKind,
         percent: u32,

@@ -11,7 +11,7 @@ impl<T: Trace> Kyber<T> {
     /// Counts the latencies of a request that completes now, if those of its domain are measured.
     /// It is one sample, however many bios it has.
     #[inline]
-    pub(super) fn count_latencies(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn count_latencies(&mut self, cx: &Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let domain = domain_of(request.op);
         let Some(target) = self.tunables.target(domain) else { return };
@@ -23,7 +23,7 @@ impl<T: Trace> Kyber<T> {
 
     /// Gives back the token of a request that completes or is requeued.
     #[inline]
-    pub(super) fn give_back_token(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn give_back_token(&mut self, cx: &Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let DomainState { tokens, throttled, .. } =
             &mut self.domains[domain_of(request.op) as usize];

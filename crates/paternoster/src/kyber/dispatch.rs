@@ -18,7 +18,7 @@ impl<T: Trace> Kyber<T> {
     /// Takes the next request of the current domain, or of the next one that has one to dispatch.
     /// Requests wait.
     #[inline]
-    pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    pub(super) fn next_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         if self.batching < batch_size(self.current)
             && let Some(rq) = self.take(cx, self.current)
         {
@@ -38,7 +38,7 @@ impl<T: Trace> Kyber<T> {
 
     /// Takes a request of `domain`, if it has one and a token for it.
     #[inline]
-    fn take(&mut self, cx: &mut Cx<'_>, domain: Domain) -> Option<RequestId> {
+    fn take(&mut self, cx: &mut Cx, domain: Domain) -> Option<RequestId> {
         let DomainState { queue, tokens, throttled } = &mut self.domains[domain as usize];
         if queue.is_empty() {
             return None;
@@ -49,7 +49,7 @@ impl<T: Trace> Kyber<T> {
             self.trace.event(cx.now, Event::Kyber(KyberEvent::Throttled { domain }));
             return None;
         };
-        let rq = queue.pop(cx.requests).expect("the domain has a request");
+        let rq = queue.pop(&mut cx.requests).expect("the domain has a request");
         cx.requests.get_mut(rq).token = token;
         self.batching += 1;
         Some(rq)

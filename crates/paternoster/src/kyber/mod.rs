@@ -125,24 +125,24 @@ impl<T: Trace> Scheduler for Kyber<T> {
     }
 
     #[inline]
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         let domain = domain_of(cx.requests[rq].op);
-        self.domains[domain as usize].queue.insert(cx.requests, rq, at, cx.now);
+        self.domains[domain as usize].queue.insert(&mut cx.requests, rq, at, cx.now);
     }
 
     #[inline]
-    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.count_latencies(cx, rq);
         self.give_back_token(cx, rq);
     }
 
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+    fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue {
         self.give_back_token(cx, rq);
         self.insert(cx, rq, InsertAt::Head);
         Requeue::Scheduler
     }
 
-    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+    fn handle_timeout(&mut self, cx: &mut Cx) {
         self.timer_fired(cx);
     }
 
@@ -152,12 +152,12 @@ impl<T: Trace> Scheduler for Kyber<T> {
     }
 
     #[inline]
-    fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
-        self.domains[domain_of(bio.op) as usize].queue.merge_candidate(cx.requests, newer)
+    fn scan(&self, cx: &Cx, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
+        self.domains[domain_of(bio.op) as usize].queue.merge_candidate(&cx.requests, newer)
     }
 
     #[inline]
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.next_request(cx)
     }
 
@@ -171,16 +171,16 @@ impl<T: Trace> Scheduler for Kyber<T> {
         self.domains.iter().any(|domain| !domain.queue.is_empty())
     }
 
-    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+    fn refusal(&mut self, _cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
         if bio.is_sync() {
             return existing.bound();
         }
         existing.bound_or_limit(bio, admission::async_depth(existing.nr_requests))
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         for domain in &mut self.domains {
-            while let Some(rq) = domain.queue.pop(cx.requests) {
+            while let Some(rq) = domain.queue.pop(&mut cx.requests) {
                 out.push(rq);
             }
         }
@@ -192,13 +192,13 @@ impl<T: Trace> Scheduler for Kyber<T> {
         self.dump_all(out);
     }
 
-    fn check(&self, cx: &Cx<'_>) {
+    fn check(&self, cx: &Cx) {
         let in_flight = |of: Domain| {
             let bound = cx.requests.iter().filter(|(_, rq)| rq.bound && rq.is_in_flight());
             bound.filter(|(_, rq)| domain_of(rq.op) == of).count()
         };
         for (domain, state) in Domain::ALL.into_iter().zip(&self.domains) {
-            state.queue.check(cx.requests);
+            state.queue.check(&cx.requests);
             assert_eq!(state.tokens.out() as usize, in_flight(domain), "a request has a token");
         }
     }

@@ -6,20 +6,20 @@ use crate::scheduler::Cx;
 use crate::trace::Trace;
 
 impl<T: Trace> Wfq<T> {
-    pub(super) fn check_all(&self, cx: &Cx<'_>) {
+    pub(super) fn check_all(&self, cx: &Cx) {
         self.tree.check();
         let mut waiting = 0;
         for node in self.tree.contexts() {
             let context = self.tree.context(node);
-            context.queue.check(cx.requests);
-            let mut requests = context.queue.iter(cx.requests);
+            context.queue.check(&cx.requests);
+            let mut requests = context.queue.iter(&cx.requests);
             assert!(requests.all(|rq| context_of(cx, rq) == node), "each holds its own");
             let bound =
                 cx.requests.iter().filter(|(_, rq)| rq.bound && rq.queue == node_data(node));
             assert_eq!(context.bound as usize, bound.count(), "requests bound to a context");
             let known = self.contexts.get(context.ioc).is_some_and(|nodes| nodes.contains(&node));
             assert_eq!(known, !context.exited, "an I/O context knows its nodes until it exits");
-            waiting += context.queue.iter(cx.requests).count();
+            waiting += context.queue.iter(&cx.requests).count();
         }
         assert_eq!(self.queued as usize, waiting, "requests that wait");
         let in_flight = cx.requests.iter().filter(|(_, rq)| rq.bound && rq.is_in_flight());

@@ -11,7 +11,7 @@ use crate::trace::Trace;
 impl<T: Trace> Wfq<T> {
     /// A request has completed.
     #[inline]
-    pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let gone = self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;
         let top = self.tree.context(context_of(cx, rq)).top;
@@ -28,7 +28,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// The device could not take a request: it is the first of its context again. It stays charged.
-    pub(super) fn requeue_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    pub(super) fn requeue_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let before = self.in_flight.get_mut(rq).expect("it was dispatched");
         before.in_device = false;
         self.windows.count_out(before.window);
@@ -42,7 +42,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Charges a group for work that was no request.
-    pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, work: Work) {
+    pub(super) fn charge_group(&mut self, cx: &Cx, group: GroupId, work: Work) {
         let charge = match work {
             Work::Ops(ops) => Units::ops(ops),
             Work::Sync { took, waiters } => self.charge_of_sync(took, waiters),
@@ -52,13 +52,13 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes out all that waits.
-    pub(super) fn drain_all(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
-        let waiting = |node| self.tree.context(node).queue.iter(cx.requests).collect::<Vec<_>>();
+    pub(super) fn drain_all(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
+        let waiting = |node| self.tree.context(node).queue.iter(&cx.requests).collect::<Vec<_>>();
         let contexts: Vec<_> = self.tree.contexts().collect();
         let all: Vec<RequestId> = contexts.into_iter().flat_map(waiting).collect();
         for rq in all {
             let node = context_of(cx, rq);
-            self.tree.context_mut(node).queue.remove(cx.requests, rq);
+            self.tree.context_mut(node).queue.remove(&mut cx.requests, rq);
             self.follow(cx, node);
             self.in_flight.remove(rq);
             self.unbind_request(cx, rq);

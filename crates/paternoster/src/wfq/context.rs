@@ -18,7 +18,7 @@ use crate::trace::Trace;
 
 /// Returns the node that a bound request waits below.
 #[inline]
-pub(super) fn context_of(cx: &Cx<'_>, rq: RequestId) -> NodeId {
+pub(super) fn context_of(cx: &Cx, rq: RequestId) -> NodeId {
     cx.requests[rq].queue.into()
 }
 
@@ -31,7 +31,7 @@ pub(super) fn weight_of(io_prio: IoPrio) -> u32 {
 impl<T: Trace> Wfq<T> {
     /// Binds a request to the node of its I/O context when it is made.
     #[inline]
-    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, class) = (request.ioc, request.group, request.io_prio.class());
         let node = self.node_for(cx, ioc, group, class);
@@ -44,7 +44,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Ends the binding of a request. The node may be freed with it.
     #[inline]
-    pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+    pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let node = context_of(cx, rq);
         let context = self.tree.context_mut(node);
         context.bound -= 1;
@@ -65,7 +65,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     #[inline]
-    fn node_for(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
+    fn node_for(&mut self, cx: &Cx, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let known = self.known_node(ioc, group, class);
         known.unwrap_or_else(|| self.make_node(cx, ioc, group, class))
     }
@@ -80,9 +80,9 @@ impl<T: Trace> Wfq<T> {
         self.contexts.get(ioc)?.iter().copied().find(is_it)
     }
 
-    fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
+    fn make_node(&mut self, cx: &Cx, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let GroupNodes { own, top, .. } = self.group_nodes(cx, group);
-        let queue = ContextQueue::new(Order::of(cx.device));
+        let queue = ContextQueue::new(Order::of(&cx.device));
         let context = Context { ioc, group, own, top, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(context);
         self.contexts.get_or_insert_with(ioc, SmallVec::default).push(node);
@@ -90,7 +90,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the nodes of a group, and makes them, and those above, if there are none.
-    pub(super) fn group_nodes(&mut self, cx: &Cx<'_>, group: GroupId) -> GroupNodes {
+    pub(super) fn group_nodes(&mut self, cx: &Cx, group: GroupId) -> GroupNodes {
         if let Some(&nodes) = self.groups.get(group) {
             return nodes;
         }
@@ -115,7 +115,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// A group is gone, with the nodes of I/O contexts that were in it and have moved elsewhere.
-    pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn remove_group(&mut self, cx: &Cx, group: GroupId) {
         let Some(&nodes) = self.groups.get(group) else { return };
         self.limit(cx, nodes.node, &GroupLimits::NONE);
         self.set_target(cx, group, None);
@@ -133,7 +133,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// A group has other weights: they hold from the next dispatch on.
-    pub(super) fn follow_weights(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn follow_weights(&mut self, cx: &Cx, group: GroupId) {
         if let Some(&GroupNodes { node, own, .. }) = self.groups.get(group) {
             self.tree.nodes[node].weight = cx.groups[group].weight().value();
             self.tree.nodes[own].weight = cx.groups[group].leaf_weight().value();

@@ -46,7 +46,7 @@ pub(super) struct Choice {
 impl<T: Trace> Wfq<T> {
     /// Takes the next request, if the device may have one more. Something waits.
     #[inline]
-    pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    pub(super) fn next_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let depth = self.depth.in_force().min(cx.device.queue_depth);
         if cx.in_device >= depth {
             self.trace.event(
@@ -61,7 +61,7 @@ impl<T: Trace> Wfq<T> {
     /// Takes the next request, unless caps or places that are kept hold it. The device has room for
     /// one of `depth`.
     #[inline(never)]
-    fn request_within(&mut self, cx: &mut Cx<'_>, depth: u32) -> Option<RequestId> {
+    fn request_within(&mut self, cx: &mut Cx, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
         let Some(choice) = self.choose(cx, depth) else {
             self.trace
@@ -86,12 +86,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns why a request may not enter the device though it has room, if it may not.
     #[inline]
-    fn why_held(
-        &self,
-        cx: &Cx<'_>,
-        choice: &Choice,
-        depth: u32,
-    ) -> Option<(HoldReason, WaitReason)> {
+    fn why_held(&self, cx: &Cx, choice: &Choice, depth: u32) -> Option<(HoldReason, WaitReason)> {
         let may_hold = !self.kept.is_empty() || self.targets.hold_some();
         if choice.reserved.is_some() || !may_hold {
             return None;
@@ -106,7 +101,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the request that a reservation brings forward, else that of a run which nothing
     /// holds, else the one by least tags; none where caps hold all that waits. Something waits.
-    fn choose(&self, cx: &Cx<'_>, depth: u32) -> Option<Choice> {
+    fn choose(&self, cx: &Cx, depth: u32) -> Option<Choice> {
         if let Some((node, directions)) = self.tree.reserved(cx.now) {
             return Some(self.choose_reserved(cx, depth, node, directions));
         }
@@ -119,7 +114,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the request by least tags, from the root down.
-    fn least(&self, cx: &Cx<'_>) -> Option<Choice> {
+    fn least(&self, cx: &Cx) -> Option<Choice> {
         let &Tag { start, node, .. } = self.tree.first()?;
         let (context, rq) = self.least_below(cx, node, self.tree.limits.open());
         Some(Choice { context, rq, start, reserved: None, passes_others: false })
@@ -128,13 +123,7 @@ impl<T: Trace> Wfq<T> {
     /// Returns the request that the reservation of `node` brings forward; or that of another which
     /// has let enough pass.
     #[inline(never)]
-    fn choose_reserved(
-        &self,
-        cx: &Cx<'_>,
-        depth: u32,
-        node: NodeId,
-        directions: Directions,
-    ) -> Choice {
+    fn choose_reserved(&self, cx: &Cx, depth: u32, node: NodeId, directions: Directions) -> Choice {
         let is_other = |least: &Choice| !self.tree.is_within(least.context, node);
         let other = self.least(cx).filter(is_other);
         let has_turn =
@@ -155,7 +144,7 @@ impl<T: Trace> Wfq<T> {
     /// context.
     fn least_below(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         node: NodeId,
         mut directions: Directions,
     ) -> (NodeId, RequestId) {
@@ -183,7 +172,7 @@ impl<T: Trace> Wfq<T> {
     #[inline]
     pub(super) fn next_class(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         classes: &Classes,
         directions: Directions,
     ) -> Option<SiblingsId> {
@@ -191,13 +180,13 @@ impl<T: Trace> Wfq<T> {
         classes.next(&self.tree.siblings, directions, self.age(cx), cost_of)
     }
 
-    fn age(&self, cx: &Cx<'_>) -> Age {
+    fn age(&self, cx: &Cx) -> Age {
         Age { now: cx.now, class_age: self.tunables.class_age() }
     }
 
     /// Returns what the request costs that a class would serve next in one of those directions;
     /// nothing if it was charged before, or if there is none.
-    fn cost_of_next(&self, cx: &Cx<'_>, class: SiblingsId, directions: Directions) -> Units {
+    fn cost_of_next(&self, cx: &Cx, class: SiblingsId, directions: Directions) -> Units {
         let first = self.tree.siblings[class].first(directions);
         let head = first.and_then(|first| self.tree.context(first.node).queue.head());
         let is_new = |rq: &RequestId| self.in_flight.get(*rq).is_none();
@@ -205,7 +194,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes out the request and charges all whose share it is of.
-    fn take(&mut self, cx: &mut Cx<'_>, choice: Choice) {
+    fn take(&mut self, cx: &mut Cx, choice: Choice) {
         let Choice { context, rq, start, reserved, passes_others } = choice;
         let &Context { own, class, .. } = self.tree.context(context);
         // That of the dearer one, if it has one in each direction: a cap may hold the other.
@@ -217,8 +206,8 @@ impl<T: Trace> Wfq<T> {
         let charge = self.note_in_flight(cx, rq);
         self.queued -= 1;
         let node = &mut self.tree.nodes[context];
-        node.context_mut().queue.pop(cx.requests, rq);
-        node.note_head(cx.requests, self.tree.limits.by_direction());
+        node.context_mut().queue.pop(&mut cx.requests, rq);
+        node.note_head(&cx.requests, self.tree.limits.by_direction());
         self.tree.classes_of_mut(own).served(class, charge, earning);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
@@ -242,7 +231,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Notes that the request is in the device from now on. Returns what that costs: nothing if it
     /// was charged before, and requeued.
-    fn note_in_flight(&mut self, cx: &Cx<'_>, rq: RequestId) -> Units {
+    fn note_in_flight(&mut self, cx: &Cx, rq: RequestId) -> Units {
         let window = self.windows.number();
         self.in_device += 1;
         if let Some(before) = self.in_flight.get_mut(rq) {

@@ -14,14 +14,14 @@ use crate::trace::{Event, HoldReason, MergeKind, Trace, WfqEvent};
 impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
     #[inline]
-    pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+    pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         let context = context_of(cx, rq);
         let node = &mut self.tree.nodes[context];
         if at == InsertAt::Sorted {
             node.weight = weight_of(cx.requests[rq].io_prio);
         }
-        node.context_mut().queue.insert(cx.requests, rq, at);
-        node.note_head(cx.requests, self.tree.limits.by_direction());
+        node.context_mut().queue.insert(&mut cx.requests, rq, at);
+        node.note_head(&cx.requests, self.tree.limits.by_direction());
         let is_elsewhere = node.waiting != node.active;
         self.queued += 1;
         if is_elsewhere {
@@ -32,8 +32,8 @@ impl<T: Trace> Wfq<T> {
 
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
     #[inline]
-    pub(super) fn follow(&mut self, cx: &Cx<'_>, context: NodeId) {
-        self.tree.nodes[context].note_head(cx.requests, self.tree.limits.by_direction());
+    pub(super) fn follow(&mut self, cx: &Cx, context: NodeId) {
+        self.tree.nodes[context].note_head(&cx.requests, self.tree.limits.by_direction());
         self.follow_node(cx.now, context);
     }
 
@@ -46,30 +46,30 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns a request of the bio's own I/O context, class and group that starts where the bio
     /// ends.
-    pub(super) fn front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+    pub(super) fn front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let &IoContext { io_prio, group, .. } = &cx.contexts[bio.ioc];
         let node = self.known_node(bio.ioc, group, io_prio.class())?;
-        self.tree.context(node).queue.find_start(cx.requests, bio.end())
+        self.tree.context(node).queue.find_start(&cx.requests, bio.end())
     }
 
     /// A bio merged into `rq`. It is charged with all its sectors when it is dispatched.
-    pub(super) fn follow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+    pub(super) fn follow_merge(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             let node = context_of(cx, rq);
-            self.tree.context_mut(node).queue.start_moved(cx.requests, rq);
+            self.tree.context_mut(node).queue.start_moved(&mut cx.requests, rq);
             self.follow(cx, node);
         }
     }
 
     /// `rq` absorbed a request, which may be of another I/O context of the group.
-    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+    pub(super) fn absorb(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         let (node, theirs) = (context_of(cx, rq), context_of(cx, absorbed));
         if cx.requests[absorbed].is_queued() {
             let queue = &mut self.tree.context_mut(theirs).queue;
             if node == theirs {
-                queue.absorb(cx.requests, rq, absorbed);
+                queue.absorb(&mut cx.requests, rq, absorbed);
             } else {
-                queue.remove(cx.requests, absorbed);
+                queue.remove(&mut cx.requests, absorbed);
             }
             self.queued -= 1;
             self.follow(cx, theirs);

@@ -24,15 +24,15 @@ const ROTATIONAL_DEPTH: u32 = 8;
 
 impl<T: Trace> Wfq<T> {
     /// Opens the first window. The first trial follows it.
-    pub(super) fn begin_learning(&mut self, cx: &Cx<'_>) {
-        let (least, most) = self.tunable_bounds(cx.device);
+    pub(super) fn begin_learning(&mut self, cx: &Cx) {
+        let (least, most) = self.tunable_bounds(&cx.device);
         self.depth.clamp(cx.now, least, most);
         self.open_window(cx, BLOCK - 1);
     }
 
-    fn open_window(&mut self, cx: &Cx<'_>, number: u64) {
+    fn open_window(&mut self, cx: &Cx, number: u64) {
         self.depth.note_device(cx.device.queue_depth);
-        self.put_depth_in_force(cx.device, number);
+        self.put_depth_in_force(&cx.device, number);
         self.pricing.put_in_force(number);
         let depth = self.depth.reachable();
         self.contest.note_depth(depth);
@@ -46,7 +46,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Follows tunables that were set. What they do not concern stays as it was learned.
-    pub(super) fn follow_tunables(&mut self, cx: &Cx<'_>, before: &Tunables) {
+    pub(super) fn follow_tunables(&mut self, cx: &Cx, before: &Tunables) {
         if self.tunables.depth_start() != before.depth_start() {
             self.depth.begin_anew(self.tunables.depth_start());
         }
@@ -57,11 +57,11 @@ impl<T: Trace> Wfq<T> {
             self.tree.siblings.values_mut().for_each(Siblings::forget_history);
         }
         if self.tunables.depth().is_none() {
-            let (least, most) = self.tunable_bounds(cx.device);
+            let (least, most) = self.tunable_bounds(&cx.device);
             self.depth.clamp(cx.now, least, most);
         }
         self.depth.fix(self.tunables.depth());
-        self.put_depth_in_force(cx.device, self.windows.number());
+        self.put_depth_in_force(&cx.device, self.windows.number());
         self.set_burst(cx.now);
     }
 
@@ -74,7 +74,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes a completion.
     #[inline]
-    pub(super) fn learn(&mut self, cx: &Cx<'_>, done: Done) {
+    pub(super) fn learn(&mut self, cx: &Cx, done: Done) {
         self.note_load(cx.now, cx.in_device);
         let least = self.tunables.window().max(self.depth.least_window());
         if let Some(closed) = self.windows.complete(cx.now, done, least) {
@@ -93,7 +93,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes what was measured in a window, and opens the next.
     #[inline(never)]
-    fn window_closed(&mut self, cx: &Cx<'_>, closed: &Closed) {
+    fn window_closed(&mut self, cx: &Cx, closed: &Closed) {
         let now = cx.now;
         self.trace.event(now, closed.event());
         // While some are held the device is not as deep as it could be: its speed says nothing.
@@ -122,8 +122,8 @@ impl<T: Trace> Wfq<T> {
         depth.window_closed(now, closed, rules, &mut |event| trace.event(now, event))
     }
 
-    fn begin_trial(&mut self, cx: &Cx<'_>, closed: &Closed) {
-        let (now, bounds) = (cx.now, self.bounds(cx.device));
+    fn begin_trial(&mut self, cx: &Cx, closed: &Closed) {
+        let (now, bounds) = (cx.now, self.bounds(&cx.device));
         let Self { depth, trace, .. } = self;
         depth.begin_trial(now, closed, &bounds, &mut |event| trace.event(now, event));
     }

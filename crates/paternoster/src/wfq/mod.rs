@@ -182,40 +182,40 @@ impl<T: Trace> Scheduler for Wfq<T> {
         NAME
     }
 
-    fn attach(&mut self, cx: &mut Cx<'_>) {
+    fn attach(&mut self, cx: &mut Cx) {
         self.group_nodes(cx, cx.groups.root());
         self.begin_learning(cx);
     }
 
     #[inline]
-    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.bind_request(cx, rq);
     }
 
     #[inline]
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         self.insert_request(cx, rq, at);
     }
 
     #[inline]
-    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+    fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.complete_request(cx, rq);
     }
 
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+    fn requeue(&mut self, cx: &mut Cx, rq: RequestId) -> Requeue {
         self.requeue_request(cx, rq);
         Requeue::Scheduler
     }
 
-    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+    fn handle_timeout(&mut self, cx: &mut Cx) {
         self.release(cx.now);
     }
 
-    fn exit_io_context(&mut self, _cx: &mut Cx<'_>, ioc: IocId) {
+    fn exit_io_context(&mut self, _cx: &mut Cx, ioc: IocId) {
         self.exit(ioc);
     }
 
-    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+    fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent) {
         match event {
             GroupEvent::Weight => self.follow_weights(cx, group),
             GroupEvent::Limits => self.follow_limits(cx, group),
@@ -229,20 +229,20 @@ impl<T: Trace> Scheduler for Wfq<T> {
         Rules { takes_fua: true, ..Rules::default() }
     }
 
-    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         self.front_merge(cx, bio)
     }
 
-    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+    fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         self.follow_merge(cx, rq, kind);
     }
 
-    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         self.absorb(cx, rq, absorbed);
     }
 
     #[inline]
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.next_request(cx)
     }
 
@@ -256,7 +256,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.queued > 0
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+    fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
         self.drain_all(cx, out);
     }
 
@@ -268,11 +268,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.tunables.get(name)
     }
 
-    fn set_tunables(
-        &mut self,
-        cx: &mut Cx<'_>,
-        values: &[(String, i64)],
-    ) -> Result<(), TunableError> {
+    fn set_tunables(&mut self, cx: &mut Cx, values: &[(String, i64)]) -> Result<(), TunableError> {
         let mut tunables = self.tunables;
         for (name, value) in values {
             tunables.set(name, *value)?;
@@ -294,7 +290,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.dump_all(out);
     }
 
-    fn check(&self, cx: &Cx<'_>) {
+    fn check(&self, cx: &Cx) {
         self.check_all(cx);
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Run {
 impl<T: Trace> Wfq<T> {
     /// Returns the next request of the run, if it goes on: its I/O context has one that may go.
     #[inline]
-    pub(super) fn next_of_run(&self, cx: &Cx<'_>) -> Option<Choice> {
+    pub(super) fn next_of_run(&self, cx: &Cx) -> Option<Choice> {
         let Run { context, .. } = self.run?;
         if !self.goes_first(cx, context) {
             return None;
@@ -43,7 +43,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns whether the I/O context is still there and has something waiting that no cap holds,
     /// and whether no other class of its group goes before its own.
-    fn goes_first(&self, cx: &Cx<'_>, context: NodeId) -> bool {
+    fn goes_first(&self, cx: &Cx, context: NodeId) -> bool {
         let nodes = &self.tree.nodes;
         let Some(node) = nodes.get(context) else { return false };
         let own = node.context().own;

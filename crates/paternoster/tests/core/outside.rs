@@ -28,29 +28,30 @@ impl Scheduler for Downward {
         "downward"
     }
 
-    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _: InsertAt) {
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, _: InsertAt) {
         let patience = Nanos::from_millis(self.tunables.patience.cast_unsigned());
-        self.waiting.insert(cx.requests, rq, cx.now + patience);
+        self.waiting.insert(&mut cx.requests, rq, cx.now + patience);
     }
 
-    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        self.waiting.find_start(cx.requests, bio.end())
+    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+        self.waiting.find_start(&cx.requests, bio.end())
     }
 
-    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _: MergeKind) {
-        self.waiting.reposition(cx.requests, rq);
+    fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, _: MergeKind) {
+        self.waiting.reposition(&mut cx.requests, rq);
     }
 
-    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         if cx.requests[absorbed].is_queued() {
-            self.waiting.absorb(cx.requests, rq, absorbed);
+            self.waiting.absorb(&mut cx.requests, rq, absorbed);
         }
     }
 
-    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        let below = self.waiting.next().or_else(|| self.waiting.iter(cx.requests).last());
-        let rq = self.waiting.overdue(cx.requests, cx.now).or(below)?;
-        self.waiting.remove(cx.requests, rq, SortList::before(cx.requests, rq));
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
+        let below = self.waiting.next().or_else(|| self.waiting.iter(&cx.requests).last());
+        let rq = self.waiting.overdue(&cx.requests, cx.now).or(below)?;
+        let next = SortList::before(&cx.requests, rq);
+        self.waiting.remove(&mut cx.requests, rq, next);
         Some(rq)
     }
 

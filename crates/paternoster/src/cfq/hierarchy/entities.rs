@@ -54,7 +54,7 @@ impl GroupEntity {
 
 /// The group has its first entity: it goes right behind the last one on its parent's tree. Its
 /// former vdisktime is lost.
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, delay: u64) {
     let Some(parent) = cx.groups[group].parent else { return };
     put_behind_last(cfq, cx, group, delay);
     cfq.groups[parent].share.entity.children += 1;
@@ -64,7 +64,7 @@ pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, dela
 
 /// Puts the group so far behind the last entity of the tree on which it should be. It may be on
 /// another tree.
-fn put_behind_last<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
+fn put_behind_last<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, delay: u64) {
     let parent = cx.groups[group].parent.expect("the root is on no tree");
     let wanted = wanted_tree(cfq);
     let old = cfq.groups[group].share.entity.place;
@@ -84,7 +84,7 @@ fn wanted_tree<T: Trace>(cfq: &Cfq<T>) -> TreeId {
 }
 
 /// The group has no entity any more.
-pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let Some(parent) = cx.groups[group].parent else { return };
     let place = cfq.groups[group].share.entity.place.take();
     let parent_state = &mut cfq.groups[parent];
@@ -96,12 +96,7 @@ pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 
 /// Charges the queue, its group, and each group above that but the root, and moves all of them on
 /// their trees. A group that should be on another tree goes behind all that are there.
-pub(super) fn charge<T: Trace>(
-    cfq: &mut Cfq<T>,
-    cx: &Cx<'_>,
-    queue: QueueId,
-    charge: u64,
-) -> Standing {
+pub(super) fn charge<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId, charge: u64) -> Standing {
     vdisktime::charge_queue(cfq, queue, charge);
     let group = cfq.queues[queue].group;
     let mut node = group;
@@ -123,7 +118,7 @@ pub(super) fn charge<T: Trace>(
 }
 
 /// Where the group stands on its parent's tree. The root stands nowhere.
-fn standing<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> Standing {
+fn standing<T: Trace>(cfq: &Cfq<T>, cx: &Cx, group: GroupId) -> Standing {
     let place = cfq.groups[group].share.entity.place;
     let Some((parent, place)) = cx.groups[group].parent.zip(place) else {
         return Standing { vdisktime: Vdisktime(0), min_vdisktime: Vdisktime(0) };
@@ -136,7 +131,7 @@ fn standing<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> Standing {
 }
 
 /// Saves the workload of the group, and of each group above it, with what is left of its time.
-pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let mut link = Some(group);
     while let Some(node) = link {
         let state = &mut cfq.groups[node];
@@ -146,7 +141,7 @@ pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: Gro
 }
 
 /// The root, from which the way goes down, if there is a queue to find.
-pub(super) fn choose_group<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>) -> Option<GroupId> {
+pub(super) fn choose_group<T: Trace>(cfq: &Cfq<T>, cx: &Cx) -> Option<GroupId> {
     let root = cx.groups.root();
     (cfq.groups[root].entities > 0).then_some(root)
 }
@@ -164,11 +159,11 @@ pub(super) fn choose_first<T: Trace>(
 
 /// The group's part of `span`: the product, from the root down, of each group's part by weight
 /// among the entities of its parent.
-pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId, span: Nanos) -> Nanos {
+pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, cx: &Cx, group: GroupId, span: Nanos) -> Nanos {
     part_of_span(span, fraction(cfq, cx, group).max(1))
 }
 
-fn fraction<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> u32 {
+fn fraction<T: Trace>(cfq: &Cfq<T>, cx: &Cx, group: GroupId) -> u32 {
     let Some(parent) = cx.groups[group].parent else { return WHOLE };
     let weights = cfq.groups[parent].trees.entities().map(|entity| match entity {
         Entity::Queue(queue) => weight_of(cfq.queues[queue].io_prio()),
@@ -180,7 +175,7 @@ fn fraction<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> u32 {
 
 /// Asserts that a group but the root is on its parent's tree while it has entities, and that its
 /// child groups are counted.
-pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx, group: GroupId) {
     let state = &cfq.groups[group];
     let on_tree = state.share.entity.place.is_some();
     let is_root = group == cx.groups.root();

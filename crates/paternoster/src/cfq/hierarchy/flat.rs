@@ -21,13 +21,13 @@ use crate::time::Nanos;
 use crate::trace::Trace;
 
 /// The group has its first busy queue: it goes right behind the last one.
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, delay: u64) {
     cfq.group_tree.join(group, &mut cfq.groups[group].share.place, delay);
     count(cfq, cx, group);
 }
 
 /// The group has no busy queue any more.
-pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let share = &mut cfq.groups[group].share;
     cfq.group_tree.leave(&mut share.place);
     cfq.group_tree.members.remove(share.counted_weight);
@@ -35,12 +35,7 @@ pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 }
 
 /// Charges the queue and its group, and moves both on their trees.
-pub(super) fn charge<T: Trace>(
-    cfq: &mut Cfq<T>,
-    cx: &Cx<'_>,
-    queue: QueueId,
-    charge: u64,
-) -> Standing {
+pub(super) fn charge<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId, charge: u64) -> Standing {
     vdisktime::charge_queue(cfq, queue, charge);
     charge_group(cfq, cx, cfq.queues[queue].group, charge)
 }
@@ -48,7 +43,7 @@ pub(super) fn charge<T: Trace>(
 /// Charges the group and moves it on the tree.
 pub(super) fn charge_group<T: Trace>(
     cfq: &mut Cfq<T>,
-    cx: &Cx<'_>,
+    cx: &Cx,
     group: GroupId,
     charge: u64,
 ) -> Standing {
@@ -66,7 +61,7 @@ pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, group: GroupId, span: Nanos) -> Na
 }
 
 /// Counts the group, which is on the tree, with its present weight.
-fn count<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+fn count<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let weight = cx.groups[group].weight().value();
     cfq.groups[group].share.counted_weight = weight;
     cfq.group_tree.members.add(weight);

@@ -47,7 +47,7 @@ pub(super) struct Fraction {
 /// Puts the queue where its slice is due, on the tree on which it should be. The residue of its
 /// last slice is used up.
 #[inline]
-pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
     let key = if cfq.queues[queue].class() == IoClass::Idle {
         Key::at(cx.now + IDLE_KEY_DELAY)
     } else {
@@ -60,7 +60,7 @@ pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
 
 /// Puts the busy queue before all others of its tree. A queue of the idle class is placed as usual.
 #[inline]
-pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
     let state = &cfq.queues[queue];
     let key = if state.class() == IoClass::Idle {
         Key::at(cx.now + IDLE_KEY_DELAY)
@@ -88,14 +88,14 @@ fn slice_offset<T: Trace>(cfq: &Cfq<T>, queue: QueueId) -> i64 {
 
 /// The group has its first busy queue: it goes right behind the last one.
 #[inline]
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, delay: u64) {
     cfq.group_tree.join(group, &mut cfq.groups[group].share.place, delay);
     activate(cfq, cx, group);
 }
 
 /// The group has no busy queue any more.
 #[inline]
-pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     cfq.group_tree.leave(&mut cfq.groups[group].share.place);
     deactivate(cfq, cx, group);
     cfq.note_group_left(cx, group);
@@ -103,12 +103,7 @@ pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 
 /// Charges the group and moves it on the tree, where it gets a new fraction by the present weights.
 #[inline]
-pub(super) fn charge<T: Trace>(
-    cfq: &mut Cfq<T>,
-    cx: &Cx<'_>,
-    group: GroupId,
-    charge: u64,
-) -> Standing {
+pub(super) fn charge<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, charge: u64) -> Standing {
     let share = &mut cfq.groups[group].share;
     let by = (charge << (2 * FRACTION_SHIFT)) / u64::from(share.leaf_weight.fraction);
     let vdisktime = cfq.group_tree.charge(&mut share.place, by);
@@ -134,7 +129,7 @@ pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, group: GroupId, span: Nanos) -> Na
 /// A changed leaf weight takes effect here. A changed weight of the group, or of a group above it,
 /// takes effect when that group becomes active: not while a member of it is active already.
 #[inline]
-fn activate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+fn activate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let leaf_weight = cx.groups[group].leaf_weight().value();
     let share = &mut cfq.groups[group].share;
     share.leaf_weight.counted_leaf = leaf_weight;
@@ -161,7 +156,7 @@ fn activate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 /// Counts the group as inactive. A group above it without another active member becomes inactive
 /// too.
 #[inline]
-fn deactivate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+fn deactivate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId) {
     let mut weight = cfq.groups[group].share.leaf_weight.counted_leaf;
     let mut node = group;
     loop {
@@ -179,7 +174,7 @@ fn deactivate<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 
 /// Asserts that a group is on the tree while it has busy queues, and that its sum is that over
 /// itself and its active children.
-pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx, group: GroupId) {
     let state = &cfq.groups[group];
     let share = &state.share;
     let on_tree = share.place.is_on_tree();

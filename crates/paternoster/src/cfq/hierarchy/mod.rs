@@ -134,7 +134,7 @@ pub(super) struct Standing {
 impl<T: Trace> Cfq<T> {
     /// Puts the queue where its slice is due, on the tree on which it should be.
     #[inline]
-    pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn place(&mut self, cx: &Cx, queue: QueueId) {
         let moved = self.begin_move(cx, queue);
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place(self, cx, queue),
@@ -145,7 +145,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Puts the busy queue before all others of its tree.
     #[inline]
-    pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn place_first(&mut self, cx: &Cx, queue: QueueId) {
         let moved = self.begin_move(cx, queue);
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place_first(self, cx, queue),
@@ -157,7 +157,7 @@ impl<T: Trace> Cfq<T> {
     /// Counts an entity that came on a tree of the group: a queue that became busy, or a child
     /// group.
     #[inline]
-    pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn join_group(&mut self, cx: &Cx, group: GroupId) {
         let state = &mut self.groups[group];
         state.entities += 1;
         if state.entities == 1 {
@@ -168,7 +168,7 @@ impl<T: Trace> Cfq<T> {
 
     /// The same, with the distance at which the group is to be behind the last one of the tree that
     /// it joins, if it joins one.
-    fn join_behind(&mut self, cx: &Cx<'_>, group: GroupId, delay: u64) {
+    fn join_behind(&mut self, cx: &Cx, group: GroupId, delay: u64) {
         let state = &mut self.groups[group];
         state.entities += 1;
         if state.entities == 1 {
@@ -178,7 +178,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Puts the group, which has its first entity, on the tree of its competitors.
     #[inline]
-    fn join_tree(&mut self, cx: &Cx<'_>, group: GroupId, delay: u64) {
+    fn join_tree(&mut self, cx: &Cx, group: GroupId, delay: u64) {
         match self.sharing {
             Sharing::LeafWeight => leaf_weight::join(self, cx, group, delay),
             Sharing::Flat | Sharing::SideBySide => flat::join(self, cx, group, delay),
@@ -189,7 +189,7 @@ impl<T: Trace> Cfq<T> {
     /// Counts an entity that left the trees of the group. With the last one the group leaves the
     /// tree on which it is.
     #[inline]
-    pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn leave_group(&mut self, cx: &Cx, group: GroupId) {
         let state = &mut self.groups[group];
         state.entities -= 1;
         if state.entities > 0 {
@@ -207,7 +207,7 @@ impl<T: Trace> Cfq<T> {
     #[inline]
     pub(super) fn charge_share(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         queue: QueueId,
         group: GroupId,
         charge: u64,
@@ -222,7 +222,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Saves the workload that is served, as a slice of a queue of `group` ends.
     #[inline]
-    pub(super) fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn save_workload(&mut self, cx: &Cx, group: GroupId) {
         match self.sharing {
             Sharing::LeafWeight | Sharing::Flat | Sharing::SideBySide => {
                 self.groups[group].saved = self.serving.served().save(cx.now);
@@ -234,7 +234,7 @@ impl<T: Trace> Cfq<T> {
     /// Finds the queue to serve next: the first of the workload that is chosen for its group. Where
     /// a child group is first, the way goes on in that.
     #[inline]
-    pub(super) fn find_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    pub(super) fn find_queue(&mut self, cx: &Cx) -> Option<QueueId> {
         let mut group = self.choose_group(cx)?;
         loop {
             let tree = self.choose_workload_of(cx, group);
@@ -247,7 +247,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Finds the queue that a drain takes next.
-    pub(super) fn find_to_drain(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    pub(super) fn find_to_drain(&mut self, cx: &Cx) -> Option<QueueId> {
         let mut group = self.choose_group(cx)?;
         loop {
             match self.groups[group].trees.any_first()? {
@@ -259,7 +259,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Chooses the group from which the way to the next queue begins.
     #[inline]
-    fn choose_group(&mut self, cx: &Cx<'_>) -> Option<GroupId> {
+    fn choose_group(&mut self, cx: &Cx) -> Option<GroupId> {
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide | Sharing::Flat => self.group_tree.choose(),
             Sharing::Entities => entities::choose_group(self, cx),
@@ -292,7 +292,7 @@ impl<T: Trace> Cfq<T> {
 
     /// The group's part of `target_latency`.
     #[inline]
-    pub(super) fn group_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
+    pub(super) fn group_span(&self, cx: &Cx, group: GroupId) -> Nanos {
         let span = self.tunables.target_latency();
         match self.sharing {
             Sharing::LeafWeight => leaf_weight::part_of(self, group, span),
@@ -303,7 +303,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Asserts what holds of a group between events.
-    pub(super) fn check_share(&self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn check_share(&self, cx: &Cx, group: GroupId) {
         match self.sharing {
             Sharing::LeafWeight => leaf_weight::check(self, cx, group),
             Sharing::Flat | Sharing::SideBySide => flat::check(self, group),
@@ -312,13 +312,13 @@ impl<T: Trace> Cfq<T> {
     }
 
     #[inline]
-    fn note_group_left(&mut self, cx: &Cx<'_>, group: GroupId) {
+    fn note_group_left(&mut self, cx: &Cx, group: GroupId) {
         self.groups[group].stats.dequeue += 1;
         self.trace.event(cx.now, Event::Cfq(CfqEvent::GroupLeft { group }));
     }
 
     #[inline]
-    fn group_delay(&self, cx: &Cx<'_>) -> u64 {
+    fn group_delay(&self, cx: &Cx) -> u64 {
         if self.iops_mode() || self.kernel.counts_ticks() {
             u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_PARTS_OF_SECOND
         } else {

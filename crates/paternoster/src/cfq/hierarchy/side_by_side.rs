@@ -19,12 +19,7 @@ use crate::time::Nanos;
 use crate::trace::Trace;
 
 /// Charges the group in ticks or requests, and moves it on the tree.
-pub(super) fn charge<T: Trace>(
-    cfq: &mut Cfq<T>,
-    cx: &Cx<'_>,
-    group: GroupId,
-    charge: u64,
-) -> Standing {
+pub(super) fn charge<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, charge: u64) -> Standing {
     let charge = cfq.charge_in_units(charge);
     flat::charge_group(cfq, cx, group, charge)
 }

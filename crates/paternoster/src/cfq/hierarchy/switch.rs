@@ -20,7 +20,7 @@ use crate::trace::{CfqEvent, Event, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Has groups share the device in that way from now on.
-    pub(in crate::cfq) fn switch_hierarchy(&mut self, cx: &Cx<'_>, to: Hierarchy) {
+    pub(in crate::cfq) fn switch_hierarchy(&mut self, cx: &Cx, to: Hierarchy) {
         let sharing = to.into();
         if self.sharing == sharing {
             return;
@@ -40,7 +40,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Takes all busy queues off their trees, so that no group is on a tree either. Returns them in
     /// their order, group by group.
-    fn take_all_off(&mut self, cx: &Cx<'_>) -> Vec<QueueId> {
+    fn take_all_off(&mut self, cx: &Cx) -> Vec<QueueId> {
         let mut taken = Vec::new();
         for group in self.groups_by_path(cx).into_iter().rev() {
             let mut of_group = Vec::new();
@@ -57,7 +57,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// All groups, parents before their children.
-    fn groups_by_path(&self, cx: &Cx<'_>) -> Vec<GroupId> {
+    fn groups_by_path(&self, cx: &Cx) -> Vec<GroupId> {
         let mut groups: Vec<GroupId> = self.groups.iter().map(|(group, _)| group).collect();
         groups.sort_by_cached_key(|&group| {
             let above = std::iter::successors(Some(group), |&node| cx.groups[node].parent);
@@ -69,7 +69,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Puts a queue, which is on no tree, behind those that came at this moment before it.
-    fn place_at_minimum(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn place_at_minimum(&mut self, cx: &Cx, queue: QueueId) {
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => {
                 self.queues[queue].take_residue();

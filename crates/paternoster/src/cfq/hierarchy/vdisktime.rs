@@ -32,7 +32,7 @@ const FRONT_PLACING_STEP: Nanos = Nanos::from_millis(1000);
 
 /// Puts the queue where its slice is due, on the tree on which it should be. One that stays on its
 /// tree has its place: its charge has moved it.
-pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
     cfq.queues[queue].share.placed_at = cx.now;
     let state = &cfq.queues[queue];
     let wanted = state.wanted_tree();
@@ -48,7 +48,7 @@ pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
 }
 
 /// Puts the busy queue before all others of its tree. A queue of the idle class is placed as usual.
-pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
     let state = &cfq.queues[queue];
     if state.class() == IoClass::Idle {
         return place(cfq, cx, queue);
@@ -61,7 +61,7 @@ pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueI
 }
 
 /// Puts the queue, which is on no tree, at the minimum of the tree on which it should be.
-pub(super) fn place_at_minimum<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+pub(super) fn place_at_minimum<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
     cfq.queues[queue].share.placed_at = cx.now;
     let state = &cfq.queues[queue];
     let key = cfq.groups[state.group].trees.tree(state.wanted_tree()).min();

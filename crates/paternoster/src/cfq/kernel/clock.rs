@@ -35,12 +35,20 @@ impl<T: Trace> Stamped<T> {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// Sets the time of a call to what CFQ's clock shows.
+    /// Handles a call at the moment that CFQ's clock shows.
     #[inline]
-    pub(in crate::cfq) fn read_clock(&mut self, cx: &mut Cx<'_>) {
+    pub(in crate::cfq) fn at_own_time<R>(
+        &mut self,
+        cx: &mut Cx,
+        handle: impl FnOnce(&mut Self, &mut Cx) -> R,
+    ) -> R {
+        let now = cx.now;
         if self.kernel.counts_ticks() {
-            self.trace.at = Some(cx.now);
-            cx.now = self.kernel.tick_of(cx.now);
+            self.trace.at = Some(now);
+            cx.now = self.kernel.tick_of(now);
         }
+        let handled = handle(self, cx);
+        cx.now = now;
+        handled
     }
 }

@@ -88,7 +88,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// The group to which the queue, which is to be placed, moves; none if it stays.
-    fn judge_move(&self, cx: &Cx<'_>, queue: QueueId) -> Option<GroupId> {
+    fn judge_move(&self, cx: &Cx, queue: QueueId) -> Option<GroupId> {
         if self.isolation.queues_stay {
             return None;
         }
@@ -104,12 +104,12 @@ impl<T: Trace> Cfq<T> {
     /// Moves the queue, which is to be placed, if it is to compete in another group. A busy one
     /// leaves the trees of its old group; it has to join the new one once it is placed.
     #[inline]
-    pub(in crate::cfq) fn begin_move(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<MovedBusy> {
+    pub(in crate::cfq) fn begin_move(&mut self, cx: &Cx, queue: QueueId) -> Option<MovedBusy> {
         if self.kernel.may_move_queues() { self.move_as_judged(cx, queue) } else { None }
     }
 
     #[cold]
-    fn move_as_judged(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<MovedBusy> {
+    fn move_as_judged(&mut self, cx: &Cx, queue: QueueId) -> Option<MovedBusy> {
         let to = self.judge_move(cx, queue)?;
         let from = self.queues[queue].group;
         let moved = self.move_queue(cx, queue, to);
@@ -123,24 +123,19 @@ impl<T: Trace> Cfq<T> {
 
     /// Has the new group count the queue, which is placed there, if it was busy as it moved.
     #[inline]
-    pub(in crate::cfq) fn end_move(
-        &mut self,
-        cx: &Cx<'_>,
-        queue: QueueId,
-        moved: Option<MovedBusy>,
-    ) {
+    pub(in crate::cfq) fn end_move(&mut self, cx: &Cx, queue: QueueId, moved: Option<MovedBusy>) {
         if moved.is_some() {
             self.join_group_of(cx, queue);
         }
     }
 
     #[cold]
-    fn join_group_of(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn join_group_of(&mut self, cx: &Cx, queue: QueueId) {
         self.join_group(cx, self.queues[queue].group);
     }
 
     /// Has the queue belong to another group. A busy one is on no tree afterwards.
-    fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, to: GroupId) -> Option<MovedBusy> {
+    fn move_queue(&mut self, cx: &Cx, queue: QueueId, to: GroupId) -> Option<MovedBusy> {
         let state = &self.queues[queue];
         let (name, from, waiting) = (state.name(), state.group, state.queued());
         let moved = state.is_busy().then_some(MovedBusy);
@@ -158,7 +153,7 @@ impl<T: Trace> Cfq<T> {
     /// Has the root take over what is left of the group, which is about to go: queues that contexts
     /// of other groups share since both were in the root.
     #[cold]
-    pub(in crate::cfq) fn move_all_to_root(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(in crate::cfq) fn move_all_to_root(&mut self, cx: &Cx, group: GroupId) {
         if !self.kernel.may_move_queues() {
             return;
         }

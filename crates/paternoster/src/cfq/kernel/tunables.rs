@@ -89,7 +89,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Attaches to a device whose clock has such ticks.
-    pub(in crate::cfq) fn attach_kernel(&mut self, cx: &Cx<'_>) {
+    pub(in crate::cfq) fn attach_kernel(&mut self, cx: &Cx) {
         self.kernel.attach(cx.device.hz.tick());
         if self.kernel.counts_ticks() {
             self.tunables.attach_to_ticks(cx.device.hz);

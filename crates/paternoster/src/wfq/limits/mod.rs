@@ -160,7 +160,7 @@ impl NodeLimits {
 
 impl<T: Trace> Wfq<T> {
     /// A group has other limits: they hold from the next dispatch on.
-    pub(super) fn follow_limits(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(super) fn follow_limits(&mut self, cx: &Cx, group: GroupId) {
         if let Some(nodes) = self.groups.get(group) {
             let limits = cx.groups[group].limits();
             self.limit(cx, nodes.node, limits);
@@ -169,7 +169,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// A group has another latency target, or none any more.
-    pub(super) fn set_target(&mut self, cx: &Cx<'_>, group: GroupId, within: Option<Nanos>) {
+    pub(super) fn set_target(&mut self, cx: &Cx, group: GroupId, within: Option<Nanos>) {
         let Some(&GroupNodes { node, .. }) = self.groups.get(group) else { return };
         if !self.targets.set(group, node, within, cx.now) {
             return;
@@ -189,7 +189,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Judges latency targets as a request has completed. While some are held to fewer than the
     /// depth, a trial would measure that.
-    pub(super) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
+    pub(super) fn judge_targets(&mut self, cx: &Cx, group: GroupId, latency: Nanos) {
         let Self { targets, tree, depth, trace, .. } = self;
         let tell = &mut |event| trace.event(cx.now, event);
         targets.judge(tree, cx, group, latency, depth.at_rest(), tell);
@@ -198,7 +198,7 @@ impl<T: Trace> Wfq<T> {
         }
     }
 
-    pub(super) fn limit(&mut self, cx: &Cx<'_>, node: NodeId, to: &GroupLimits) {
+    pub(super) fn limit(&mut self, cx: &Cx, node: NodeId, to: &GroupLimits) {
         let known = self.tree.nodes[node].limits.is_some();
         if to.is_none() && !known {
             return;
@@ -216,7 +216,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Has the heads counted by their directions, if there are caps and if they were not before.
-    fn count_by_direction(&mut self, cx: &Cx<'_>) {
+    fn count_by_direction(&mut self, cx: &Cx) {
         let by_direction = self.tree.limits.caps > 0;
         if self.tree.limits.by_direction == by_direction {
             return;
@@ -250,7 +250,7 @@ impl<T: Trace> Wfq<T> {
 }
 
 /// Returns the tightest target of a group and those above it.
-fn tightest(cx: &Cx<'_>, group: GroupId) -> Nanos {
+fn tightest(cx: &Cx, group: GroupId) -> Nanos {
     let parent = |&group: &GroupId| cx.groups[group].parent;
     let path = std::iter::successors(Some(group), parent);
     let targets = path.filter_map(|group| cx.groups[group].limits().latency_target);

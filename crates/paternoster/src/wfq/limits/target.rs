@@ -272,7 +272,7 @@ impl Targets {
     pub(super) fn judge(
         &mut self,
         tree: &mut Tree,
-        cx: &Cx<'_>,
+        cx: &Cx,
         group: GroupId,
         latency: Nanos,
         depth: u32,
