@@ -254,6 +254,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent);
         fn offer(&mut self, cx: &mut Cx, bio: &Bio);
         fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool;
+        fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId>;
         fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind);
         fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId);
         fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId>;
@@ -265,7 +266,6 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         --
         fn name(&self) -> &'static str;
         fn rules(&self) -> Rules;
-        fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId>;
         fn scan(&self, cx: &Cx, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;

@@ -346,12 +346,12 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         Requeue::Scheduler
     }
 
-    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         if self.tunables.front_merges == 0 {
             return None;
         }
-        let class = &self.classes[cx.contexts[bio.ioc].io_prio.class() as usize];
-        class.sorted[bio.op.direction() as usize].find_start(&cx.requests, bio.end())
+        let class = &mut self.classes[cx.contexts[bio.ioc].io_prio.class() as usize];
+        class.sorted[bio.op.direction() as usize].find_front(&cx.requests, bio)
     }
 
     fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {

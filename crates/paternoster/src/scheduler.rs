@@ -225,7 +225,7 @@ pub trait Scheduler {
     }
 
     /// Returns a request that starts where `bio` ends.
-    fn find_front_merge(&self, _cx: &Cx, _bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&mut self, _cx: &Cx, _bio: &Bio) -> Option<RequestId> {
         None
     }
 

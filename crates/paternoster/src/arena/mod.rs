@@ -16,7 +16,6 @@ mod list;
 mod side_table;
 
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use slotmap::{Key, KeyData, new_key_type};
@@ -33,22 +32,59 @@ new_key_type! {
     pub struct GroupId;
 }
 
-/// A slot of an arena, which is a key without its generation, in half the space. Links on a hot
-/// path are slots, as what is linked is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(NonZeroU32);
+/// A place in a table whose first entry is empty: in one of its own, or in one beside an arena,
+/// where it is a key without its generation. Links on a hot path are slots: they take half the
+/// space of a key, and one that leads nowhere leads to the empty entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
 
 impl Slot {
-    /// Returns the slot of the thing that `key` names.
+    /// The slot of the empty entry.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// Returns the slot with that index in its table.
     #[inline]
-    pub(crate) fn of(key: impl Key) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(index_of(key)))
+    pub(crate) const fn new(index: u32) -> Self {
+        Self(index)
     }
 
-    /// Returns it as an index of a table beside the arena, whose first entry belongs to no slot.
+    /// Returns the slot of what belongs to `key`, in a table beside the arena.
+    #[inline]
+    pub(crate) fn of(key: impl Key) -> Self {
+        Self(index_of(key).wrapping_add(1))
+    }
+
+    /// Returns the key that has this slot and that generation.
+    #[inline]
+    pub(crate) fn key<K: Key>(self, generation: Generation) -> K {
+        key_of(self.0.wrapping_sub(1), generation.0)
+    }
+
+    /// Returns the index in the table.
     #[inline]
     pub(crate) const fn index(self) -> usize {
-        self.0.get() as usize
+        self.0 as usize
+    }
+
+    #[inline]
+    pub(crate) const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(crate) const fn is_some(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// The other half of a key: how often its slot was used before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Generation(u32);
+
+impl Generation {
+    #[inline]
+    pub(crate) fn of(key: impl Key) -> Self {
+        Self(generation_of(key))
     }
 }
 

@@ -40,12 +40,12 @@ impl<T: Trace> Bfq<T> {
         assert!(waiting.all(|rq| queue_of(&cx.requests, rq) == id), "each holds its own");
         let is_empty = queue.is_empty();
         assert!(queue.busy || is_empty, "a queue with requests is busy");
-        assert!(!queue.on_position_index || !is_empty, "an indexed queue has requests");
-        let positions = &self.groups[self.wf2q.group_of(id)].positions;
-        assert!(
-            !queue.on_position_index || positions.contains(&self.queues, id),
-            "it is on its index"
-        );
+        if let Some(slot) = queue.position {
+            let next = queue.next().expect("an indexed queue has requests");
+            let positions = &self.groups[self.wf2q.group_of(id)].positions;
+            let is_there = positions.has(slot, id, cx.requests[next].sector);
+            assert!(is_there, "an indexed queue is on its index");
+        }
         assert!(
             !queue.idling || self.in_service == Some(id),
             "the device idles only for one in service"

@@ -71,7 +71,7 @@ impl<T: Trace> Bfq<T> {
             return Some(target);
         }
         let group = &self.groups[self.wf2q.group_of(queue)];
-        let nearest = group.positions.nearest(&self.queues, sector)?;
+        let nearest = group.positions.nearest(sector)?;
         if nearest == queue || !self.fits(cx, queue, nearest) {
             return None;
         }
@@ -211,26 +211,35 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn index_position(&mut self, cx: &Cx, queue: QueueId) {
         if self.hw_queueing.merges_queues() {
             self.update_index_position(cx, queue);
+        } else {
+            self.follow_position(cx, queue);
+        }
+    }
+
+    /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
+    /// place there.
+    pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
+        let state = &self.queues[queue];
+        if let (Some(slot), Some(next)) = (state.position, state.next()) {
+            let positions = &mut self.groups[self.wf2q.group_of(queue)].positions;
+            positions.set_sector(slot, cx.requests[next].sector);
         }
     }
 
     fn update_index_position(&mut self, cx: &Cx, queue: QueueId) {
         self.unindex_position(queue);
-        if self.queues[queue].next().is_none()
-            || self.wf2q.class_of(queue) == IoClass::Idle
-            || self.is_too_late(cx, queue)
-        {
+        let Some(next) = self.queues[queue].next() else { return };
+        if self.wf2q.class_of(queue) == IoClass::Idle || self.is_too_late(cx, queue) {
             return;
         }
         let positions = &mut self.groups[self.wf2q.group_of(queue)].positions;
-        self.queues[queue].on_position_index = positions.insert(&mut self.queues, queue);
+        self.queues[queue].position = positions.insert(queue, cx.requests[next].sector);
     }
 
     /// Takes the queue off its index, if it is on one.
     pub(super) fn unindex_position(&mut self, queue: QueueId) {
-        if std::mem::take(&mut self.queues[queue].on_position_index) {
-            let group = self.wf2q.group_of(queue);
-            self.groups[group].positions.remove(&mut self.queues, queue);
+        if let Some(slot) = self.queues[queue].position.take() {
+            self.groups[self.wf2q.group_of(queue)].positions.remove(slot);
         }
     }
 }

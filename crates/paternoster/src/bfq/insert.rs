@@ -219,6 +219,7 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn grown_at_front(&mut self, cx: &mut Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         self.queues[queue].waiting.set_start_in_place(&mut cx.requests, rq);
+        self.follow_position(cx, queue);
         let before = SortList::before(&cx.requests, rq);
         if before.is_some_and(|before| cx.requests[rq].sector < cx.requests[before].sector) {
             self.queues[queue].waiting.reposition(&mut cx.requests, rq);

@@ -275,9 +275,9 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.allow_bio_merge(cx, rq, bio)
     }
 
-    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
-        self.queues[queue].waiting.find_start(&cx.requests, bio.end())
+        self.queues[queue].waiting.find_front(&cx.requests, bio)
     }
 
     fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {

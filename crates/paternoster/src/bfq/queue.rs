@@ -7,7 +7,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::arena::{IocId, Linked, List, ListLinks, RequestId, SideTable};
+use crate::arena::{IocId, Linked, List, ListLinks, RequestId, SideTable, Slot};
 use crate::bfq::Bfq;
 use crate::bfq::injection_limit::InjectionLimit;
 use crate::bfq::io_pattern::{IoPattern, Seekiness};
@@ -16,10 +16,8 @@ use crate::bfq::raising::Raising;
 use crate::bfq::waker::{ByWaker, WakerSearch};
 use crate::bfq::weight_raising::SoftRealTime;
 use crate::bfq::wf2q::Service;
-use crate::parts::position_index::NextSectors;
-use crate::parts::red_black::{Nodes, TreeLinks};
 use crate::parts::waiting::WaitingRequests;
-use crate::request::{Sector, SectorCount};
+use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::{Jiffies, Ticks};
@@ -93,9 +91,8 @@ pub(super) struct Queue {
     pub(super) split_due: bool,
     /// When it was created for a user that left a shared queue.
     pub(super) split_at: Jiffies,
-    /// On the position index of its group.
-    pub(super) on_position_index: bool,
-    position_links: TreeLinks<QueueId>,
+    /// Where it is on the position index of its group.
+    pub(super) position: Option<Slot>,
 }
 
 impl Queue {
@@ -135,8 +132,7 @@ impl Queue {
             shared: false,
             split_due: false,
             split_at: Jiffies::LONG_AGO,
-            on_position_index: false,
-            position_links: TreeLinks::default(),
+            position: None,
         }
     }
 
@@ -268,25 +264,6 @@ impl IndexMut<QueueId> for Queues {
     }
 }
 
-/// The links by which a queue is on a position index.
-impl Nodes<QueueId> for Queues {
-    #[inline]
-    fn links(&self, queue: QueueId) -> &TreeLinks<QueueId> {
-        &self.0[queue].position_links
-    }
-    #[inline]
-    fn links_mut(&mut self, queue: QueueId) -> &mut TreeLinks<QueueId> {
-        &mut self.0[queue].position_links
-    }
-}
-
-impl NextSectors<QueueId> for Queues {
-    #[inline]
-    fn next_sector(&self, queue: QueueId) -> Sector {
-        self.0[queue].waiting.next_sector().expect("an indexed queue has a next request")
-    }
-}
-
 /// The links by which a queue is on the list of those that another wakes.
 impl Linked<QueueId, ByWaker> for Queues {
     fn list_links(&self, queue: QueueId) -> &ListLinks<QueueId> {
@@ -341,7 +318,7 @@ impl<T: Trace> Bfq<T> {
         if state.keepers > 0 || self.in_service == Some(queue) || self.wf2q.keeps(queue) {
             return QueueFate::Kept;
         }
-        debug_assert!(!state.busy && !state.on_position_index, "an unused queue is not scheduled");
+        debug_assert!(!state.busy && state.position.is_none(), "an unused queue is not scheduled");
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueueFreed { queue: state.name() }));
         self.burst.remove(queue);
         self.drop_last_created(queue);

@@ -57,11 +57,7 @@ impl<T: Trace> Cfq<T> {
             is_active || !queue.is_busy() || !is_empty,
             "only the active queue is busy without requests"
         );
-        assert!(queue.on_position_index.is_none() || !is_empty, "an indexed queue has requests");
-        assert!(
-            queue.on_position_index.is_none() || self.is_indexed(id),
-            "an indexed queue is on its index"
-        );
+        self.check_position(cx, id, queue);
         assert!(queue.requests_bound >= queue.queued() + queue.in_flight, "its requests are bound");
         assert!(queue.users > 0 || queue.requests_bound > 0, "an unused queue is freed");
     }

@@ -14,8 +14,9 @@
 //! A position index for each level has the queues by the sector of their next request. As in Linux,
 //! the next request may change while the queue keeps its place on the index.
 
-use crate::arena::IocId;
+use crate::arena::{IocId, Slot};
 use crate::cfq::Cfq;
+use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::position_index::PositionIndex;
@@ -26,33 +27,50 @@ use crate::trace::{Event, QueueEvent, Trace};
 /// The queues by the sector of their next request, an index for each level.
 pub(super) type Positions = [PositionIndex<QueueId>; IoPrio::LEVELS as usize];
 
+/// Where a queue is on an index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    /// The level of the index.
+    level: u8,
+    slot: Slot,
+}
+
 impl<T: Trace> Cfq<T> {
     /// Puts the queue where it belongs on the index of its level. A queue whose next request starts
     /// where that of another queue does is left out.
-    pub(super) fn index_position(&mut self, queue: QueueId) {
+    pub(super) fn index_position(&mut self, cx: &Cx, queue: QueueId) {
         self.unindex_position(queue);
-        let state = &self.queues[queue];
-        if state.waiting.next_sector().is_none() || state.class() == IoClass::Idle {
-            return;
-        }
+        let state = &mut self.queues[queue];
+        let Some(next) = state.next().filter(|_| state.class() != IoClass::Idle) else { return };
         let level = state.priority.own_level();
-        if self.positions[usize::from(level)].insert(&mut self.queues, queue) {
-            self.queues[queue].on_position_index = Some(level);
+        let slot = self.positions[usize::from(level)].insert(queue, cx.requests[next].sector);
+        state.position = slot.map(|slot| Position { level, slot });
+    }
+
+    /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
+    /// place there.
+    pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
+        let state = &self.queues[queue];
+        if let (Some(Position { level, slot }), Some(next)) = (state.position, state.next()) {
+            self.positions[usize::from(level)].set_sector(slot, cx.requests[next].sector);
         }
     }
 
     /// Takes the queue off its index, if it is on one.
     pub(super) fn unindex_position(&mut self, queue: QueueId) {
-        if let Some(level) = self.queues[queue].on_position_index.take() {
-            self.positions[usize::from(level)].remove(&mut self.queues, queue);
+        if let Some(Position { level, slot }) = self.queues[queue].position.take() {
+            self.positions[usize::from(level)].remove(slot);
         }
     }
 
-    /// Returns whether the queue is on an index, and that index has it.
-    pub(super) fn is_indexed(&self, queue: QueueId) -> bool {
-        let index =
-            self.queues[queue].on_position_index.map(|level| &self.positions[usize::from(level)]);
-        index.is_some_and(|index| index.contains(&self.queues, queue))
+    /// Asserts that a queue that is on an index has a next request, and the index knows where.
+    pub(super) fn check_position(&self, cx: &Cx, id: QueueId, queue: &Queue) {
+        if let Some(Position { level, slot }) = queue.position {
+            let next = queue.next().expect("an indexed queue has requests");
+            let is_there =
+                self.positions[usize::from(level)].has(slot, id, cx.requests[next].sector);
+            assert!(is_there, "an indexed queue is on its index");
+        }
     }
 
     /// Finds a queue to which `queue`, which has run empty, may give the device: its next request
@@ -67,7 +85,7 @@ impl<T: Trace> Cfq<T> {
             return None;
         }
         let level = state.priority.own_level();
-        let closest = self.positions[usize::from(level)].nearest(&self.queues, self.head)?;
+        let closest = self.positions[usize::from(level)].nearest(self.head)?;
         let other = &self.queues[closest];
         let suits = other.group == state.group
             && other.synchrony.is_sync()

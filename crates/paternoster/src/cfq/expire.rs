@@ -47,7 +47,7 @@ impl<T: Trace> Cfq<T> {
             self.remove_busy(cx, queue);
         } else {
             self.place(cx, queue);
-            self.index_position(queue);
+            self.index_position(cx, queue);
         }
         self.active = None;
         if let Some(ioc) = self.active_context.take() {

@@ -49,7 +49,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let order = self.seek_order(self.head);
         if self.queues[queue].waiting.prefer(&cx.requests, order, rq) == Next::Changed {
-            self.index_position(queue);
+            self.index_position(cx, queue);
         }
     }
 
@@ -97,6 +97,7 @@ impl<T: Trace> Cfq<T> {
         let next = self.next_after(cx, queue, rq);
         let has_prio = cx.requests[rq].has_prio();
         self.queues[queue].waiting.remove(&mut cx.requests, rq, next);
+        self.follow_position(cx, queue);
         self.uncount_waiting(queue, has_prio);
     }
 
@@ -117,6 +118,7 @@ impl<T: Trace> Cfq<T> {
         let queue = queue_of(&cx.requests, rq);
         let has_prio = cx.requests[absorbed].has_prio();
         self.queues[queue].waiting.absorb(&mut cx.requests, rq, absorbed);
+        self.follow_position(cx, queue);
         self.uncount_waiting(queue, has_prio);
         self.unbind_request(cx, absorbed);
     }

@@ -294,15 +294,16 @@ impl<T: Trace> Scheduler for Cfq<T> {
             && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(&cx.requests, rq))
     }
 
-    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
-        self.queues[queue].waiting.find_start(&cx.requests, bio.end())
+        self.queues[queue].waiting.find_front(&cx.requests, bio)
     }
 
     fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             let queue = queue_of(&cx.requests, rq);
             self.queues[queue].waiting.reposition(&mut cx.requests, rq);
+            self.follow_position(cx, queue);
             self.at_own_time(cx, |cfq, cx| cfq.prefer(cx, queue, rq));
         }
     }

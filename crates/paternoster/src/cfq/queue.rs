@@ -8,6 +8,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::arena::{Arena, GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
+use crate::cfq::cooperate::Position;
 use crate::cfq::hierarchy::QueueShare;
 use crate::cfq::idle_window::IdleWindow;
 use crate::cfq::io_pattern::Seekiness;
@@ -16,11 +17,8 @@ use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::{TreeId, TreePlace};
 use crate::cfq::slice::Slice;
 use crate::io_context::{IoClass, IoPrio};
-use crate::parts::position_index::NextSectors;
-use crate::parts::red_black::{Nodes, TreeLinks};
 use crate::parts::service_speed::ServiceSpeed;
 use crate::parts::waiting::WaitingRequests;
-use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::trace::{Event, QueueEvent, QueueName, SliceEnd, Trace, Workload};
@@ -46,9 +44,8 @@ pub(super) struct Queue {
 
     /// Its place on a service tree, while it is busy.
     pub(super) place: Option<TreePlace>,
-    /// The level of the position index that it is on.
-    pub(super) on_position_index: Option<u8>,
-    position_links: TreeLinks<QueueId>,
+    /// Where it is on a position index.
+    pub(super) position: Option<Position>,
 
     /// The slice that it has, or had last.
     pub(super) slice: Slice,
@@ -85,8 +82,7 @@ impl Queue {
             prio_pending: 0,
             in_flight: 0,
             place: None,
-            on_position_index: None,
-            position_links: TreeLinks::default(),
+            position: None,
             slice: Slice::activate(cx.now, ServiceSpeed::default().mark(cx.now)),
             residue: 0,
             share: QueueShare::new(cx.now),
@@ -218,25 +214,6 @@ impl IndexMut<QueueId> for Queues {
     #[inline]
     fn index_mut(&mut self, queue: QueueId) -> &mut Queue {
         &mut self.0[queue]
-    }
-}
-
-/// The links of a queue on its position index.
-impl Nodes<QueueId> for Queues {
-    #[inline]
-    fn links(&self, queue: QueueId) -> &TreeLinks<QueueId> {
-        &self.0[queue].position_links
-    }
-    #[inline]
-    fn links_mut(&mut self, queue: QueueId) -> &mut TreeLinks<QueueId> {
-        &mut self.0[queue].position_links
-    }
-}
-
-impl NextSectors<QueueId> for Queues {
-    #[inline]
-    fn next_sector(&self, queue: QueueId) -> Sector {
-        self.0[queue].waiting.next_sector().expect("an indexed queue has a next request")
     }
 }
 

@@ -11,10 +11,10 @@
 //! What a key is depends on the hierarchy: a time, in `hierarchy/leaf_weight.rs`, which as in Linux
 //! is an unsigned number that wraps; or a vdisktime, in `hierarchy/vdisktime.rs`.
 
-use crate::arena::GroupId;
+use crate::arena::{GroupId, Slot};
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
-use crate::parts::keyed_tree::{KeyedTree, PlaceId};
+use crate::parts::keyed_tree::KeyedTree;
 use crate::parts::think_time::ThinkTime;
 use crate::time::{Instant, Nanos};
 use crate::trace::Workload;
@@ -93,7 +93,7 @@ impl TreeId {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreePlace {
     pub(super) tree: TreeId,
-    place: PlaceId,
+    place: Slot,
 }
 
 /// One tree.

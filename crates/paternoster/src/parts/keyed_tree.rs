@@ -1,158 +1,140 @@
 //! A tree of values by key; equal keys are in order of insertion.
 
-use slotmap::new_key_type;
+use crate::arena::Slot;
+use crate::parts::red_black::{Branch, Nodes, Tree};
+use crate::parts::tree_nodes::TreeNodes;
 
-use crate::arena::Arena;
-use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
-
-new_key_type! {
-    /// Names a place in a [`KeyedTree`].
-    pub(crate) struct PlaceId;
-}
-
-#[derive(Debug)]
-struct Place<K, V> {
-    key: K,
-    value: V,
-    links: TreeLinks<PlaceId>,
-}
-
-#[derive(Debug)]
-struct Places<K, V>(Arena<PlaceId, Place<K, V>>);
-
-impl<K, V> Nodes<PlaceId> for Places<K, V> {
-    fn links(&self, place: PlaceId) -> &TreeLinks<PlaceId> {
-        &self.0[place].links
-    }
-    fn links_mut(&mut self, place: PlaceId) -> &mut TreeLinks<PlaceId> {
-        &mut self.0[place].links
-    }
-}
-
-/// A textbook red-black tree of values by key.
+/// A textbook red-black tree of values by key. A value is named by the slot of its node.
 #[derive(Debug)]
 pub(crate) struct KeyedTree<K, V> {
-    places: Places<K, V>,
-    tree: Tree<PlaceId>,
-    first: Option<PlaceId>,
-    last: Option<PlaceId>,
+    nodes: TreeNodes<(K, V)>,
+    tree: Tree,
+    first: Slot,
+    last: Slot,
 }
 
 impl<K, V> Default for KeyedTree<K, V> {
     fn default() -> Self {
-        Self { places: Places(Arena::default()), tree: Tree::default(), first: None, last: None }
+        let (nodes, tree) = (TreeNodes::default(), Tree::default());
+        Self { nodes, tree, first: Slot::NONE, last: Slot::NONE }
     }
 }
 
 impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     /// Returns the least key and its value; of equal keys the oldest.
+    #[inline]
     pub(crate) fn first(&self) -> Option<(K, V)> {
-        self.first.map(|place| self.entry(place))
+        self.first.is_some().then(|| self.nodes[self.first])
     }
 
     /// Returns the greatest key and its value; of equal keys the newest.
+    #[inline]
     pub(crate) fn last(&self) -> Option<(K, V)> {
-        self.last.map(|place| self.entry(place))
+        self.last.is_some().then(|| self.nodes[self.last])
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.places.0.len()
+        self.nodes.len()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.0.is_empty()
+        self.first.is_none()
     }
 
-    /// All values, in no particular order.
+    /// All values, in the order of their keys.
     pub(crate) fn values(&self) -> impl Iterator<Item = V> {
-        self.places.0.values().map(|place| place.value)
+        let some = |slot: Slot| slot.is_some().then_some(slot);
+        let next = move |&slot: &Slot| some(Tree::neighbour(&self.nodes, slot, Branch::Right));
+        std::iter::successors(some(self.first), next).map(|slot| self.nodes[slot].1)
     }
 
     /// Inserts `value` behind those of an equal key.
-    pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
-        let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Slot {
+        let new = self.nodes.add((key, value));
         self.link(new, key);
         new
     }
 
-    fn link(&mut self, new: PlaceId, key: K) {
-        let below = self.parent_for(key);
-        self.tree.insert_below(&mut self.places, new, below);
-        if below.is_none_or(|(parent, side)| Some(parent) == self.first && side == Branch::Left) {
-            self.first = Some(new);
+    #[inline]
+    fn link(&mut self, new: Slot, key: K) {
+        let (parent, side) = self.place_of(key);
+        self.tree.insert_below(&mut self.nodes, new, parent, side);
+        if parent == self.first && side == Branch::Left {
+            self.first = new;
         }
-        if below.is_none_or(|(parent, side)| Some(parent) == self.last && side == Branch::Right) {
-            self.last = Some(new);
+        if parent == self.last && side == Branch::Right {
+            self.last = new;
+        }
+        if parent.is_none() {
+            (self.first, self.last) = (new, new);
         }
     }
 
-    /// Returns the place below which one of that key belongs, and the side; none in an empty tree.
-    /// Most go behind all others: those belong on the right of the last, whatever the shape.
-    fn parent_for(&self, key: K) -> Option<(PlaceId, Branch)> {
-        let last = self.last?;
-        if key >= self.places.0[last].key {
-            return Some((last, Branch::Right));
+    /// Returns the node below which one of that key belongs, and the side; no node in an empty
+    /// tree. Most go behind all others: those belong on the right of the last, whatever the shape.
+    #[inline]
+    fn place_of(&self, key: K) -> (Slot, Branch) {
+        if self.last.is_none() || key >= self.nodes[self.last].0 {
+            return (self.last, Branch::Right);
         }
-        let mut below = None;
+        let mut below = (Slot::NONE, Branch::Right);
         let mut node = self.tree.root();
-        while let Some(parent) = node {
-            let branch = if key < self.places.0[parent].key { Branch::Left } else { Branch::Right };
-            below = Some((parent, branch));
-            node = Tree::child(&self.places, parent, branch);
+        while node.is_some() {
+            let side = Branch::right_if(key >= self.nodes[node].0);
+            below = (node, side);
+            node = self.nodes.links(node).child(side);
         }
         below
     }
 
-    /// Removes the value at `place`.
-    pub(crate) fn remove(&mut self, place: PlaceId) {
-        self.unlink(place);
-        self.places.0.remove(place);
+    /// Removes the value at `slot`.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.unlink(slot);
+        self.nodes.free(slot);
     }
 
-    /// Returns the key of the value at `place`.
+    /// Returns the key of the value at `slot`.
     #[inline]
-    pub(crate) fn key(&self, place: PlaceId) -> K {
-        self.places.0[place].key
+    pub(crate) fn key(&self, slot: Slot) -> K {
+        self.nodes[slot].0
     }
 
     /// Gives each value the key that `shift` makes of its own; the order of keys stays.
     pub(crate) fn shift_keys(&mut self, shift: impl Fn(K) -> K) {
-        for place in self.places.0.values_mut() {
-            place.key = shift(place.key);
+        for (key, _) in self.nodes.all_mut() {
+            *key = shift(*key);
         }
     }
 
-    /// Gives the value at `place` another key; it goes behind those of an equal one.
-    pub(crate) fn set_key(&mut self, place: PlaceId, key: K) {
-        let before = std::mem::replace(&mut self.places.0[place].key, key);
-        if self.last == Some(place) && key >= before {
+    /// Gives the value at `slot` another key; it goes behind those of an equal one.
+    pub(crate) fn set_key(&mut self, slot: Slot, key: K) {
+        let before = std::mem::replace(&mut self.nodes[slot].0, key);
+        if self.last == slot && key >= before {
             // It stays the last.
             return;
         }
-        self.relink(place, key);
+        self.relink(slot, key);
     }
 
-    /// Moves the value at `place` to where `key` belongs. Not inlined: a copy in each caller of
+    /// Moves the value at `slot` to where `key` belongs. Not inlined: a copy in each caller of
     /// `set_key` costs more than the call.
     #[inline(never)]
-    fn relink(&mut self, place: PlaceId, key: K) {
-        self.unlink(place);
-        self.link(place, key);
+    fn relink(&mut self, slot: Slot, key: K) {
+        self.unlink(slot);
+        self.link(slot, key);
     }
 
-    fn unlink(&mut self, place: PlaceId) {
-        if self.first == Some(place) {
-            self.first = Tree::neighbour(&self.places, place, Branch::Right);
+    #[inline]
+    fn unlink(&mut self, slot: Slot) {
+        if self.first == slot {
+            self.first = Tree::neighbour(&self.nodes, slot, Branch::Right);
         }
-        if self.last == Some(place) {
-            self.last = Tree::neighbour(&self.places, place, Branch::Left);
+        if self.last == slot {
+            self.last = Tree::neighbour(&self.nodes, slot, Branch::Left);
         }
-        self.tree.remove(&mut self.places, place);
-    }
-
-    fn entry(&self, place: PlaceId) -> (K, V) {
-        let Place { key, value, .. } = self.places.0[place];
-        (key, value)
+        self.tree.remove(&mut self.nodes, slot);
     }
 }
 
@@ -168,7 +150,7 @@ mod tests {
             steps in proptest::collection::vec((0_u8..8, any::<u16>(), 0_u8..5), 0..300),
         ) {
             let mut tree = KeyedTree::default();
-            let mut model: Vec<(u8, usize, PlaceId)> = vec![];
+            let mut model: Vec<(u8, usize, Slot)> = vec![];
             for (new, (key, pick, what)) in steps.into_iter().enumerate() {
                 let at = usize::from(pick) % model.len().max(1);
                 let (value, place) = match what {
@@ -185,11 +167,12 @@ mod tests {
                 };
                 let at = model.partition_point(|&(other, ..)| other <= key);
                 model.insert(at, (key, value, place));
-                tree.tree.check(&tree.places);
+                tree.tree.check(&tree.nodes);
                 prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
                 prop_assert_eq!(tree.last(), model.last().map(|&(key, value, _)| (key, value)));
                 prop_assert_eq!(tree.len(), model.len());
                 prop_assert_eq!(tree.is_empty(), model.is_empty());
+                prop_assert!(tree.values().eq(model.iter().map(|&(_, value, _)| value)));
             }
         }
     }

@@ -10,6 +10,6 @@ pub(crate) mod seek_history;
 pub(crate) mod seek_order;
 pub(crate) mod service_speed;
 pub(crate) mod sort_list;
-
 pub(crate) mod think_time;
+pub(crate) mod tree_nodes;
 pub(crate) mod waiting;

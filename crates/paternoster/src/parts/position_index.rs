@@ -2,11 +2,12 @@
 //!
 //! An entry stays in its place when its sector changes, as in Linux, but comparisons read the
 //! current sector. So the tree may be out of order for a while, and which neighbour is found
-//! depends on its shape.
+//! depends on its shape. The sectors are in the nodes of the index: who changes one says so
+//! ([`PositionIndex::set_sector`]), and a search reads nothing of the queues.
 
-use std::fmt::Debug;
-
+use crate::arena::Slot;
 use crate::parts::red_black::{Branch, Nodes, Tree};
+use crate::parts::tree_nodes::TreeNodes;
 use crate::request::Sector;
 
 /// Two positions are near if they are at most this many sectors apart: 4 MiB.
@@ -18,139 +19,184 @@ pub(crate) fn is_close(a: Sector, b: Sector) -> bool {
     a.0.abs_diff(b.0) <= CLOSE
 }
 
-/// The queues that may be on an index.
-pub(crate) trait NextSectors<K>: Nodes<K> {
-    /// Where the next request of `queue`, which is on an index, starts.
-    fn next_sector(&self, queue: K) -> Sector;
-}
-
-/// A textbook red-black tree of queues by their next sector, at most one for each sector.
+/// A textbook red-black tree of queues by their next sector, at most one for each sector. A queue
+/// is named by the slot of its node.
 #[derive(Debug)]
-pub(crate) struct PositionIndex<K> {
-    tree: Tree<K>,
+pub(crate) struct PositionIndex<Q> {
+    nodes: TreeNodes<Entry<Q>>,
+    tree: Tree,
 }
 
-impl<K> Default for PositionIndex<K> {
+#[derive(Clone, Copy, Debug)]
+struct Entry<Q> {
+    /// Where the queue's next request starts.
+    sector: Sector,
+    queue: Q,
+}
+
+impl<Q> Default for PositionIndex<Q> {
     fn default() -> Self {
-        Self { tree: Tree::default() }
+        Self { nodes: TreeNodes::default(), tree: Tree::default() }
     }
 }
 
-impl<K: Copy + Eq + Debug> PositionIndex<K> {
-    /// Inserts `queue`, unless the next request of another queue on it starts at the same sector.
-    /// Returns whether it was inserted.
-    pub(crate) fn insert(&mut self, queues: &mut impl NextSectors<K>, queue: K) -> bool {
-        let sector = queues.next_sector(queue);
-        let mut below = None;
+impl<Q: Copy + Eq> PositionIndex<Q> {
+    /// Inserts `queue`, whose next request starts at `sector`, unless that of another queue on it
+    /// does. Returns its slot if it was inserted.
+    pub(crate) fn insert(&mut self, queue: Q, sector: Sector) -> Option<Slot> {
+        let (mut parent, mut side) = (Slot::NONE, Branch::Left);
         let mut node = self.tree.root();
-        while let Some(parent) = node {
-            let there = queues.next_sector(parent);
+        while node.is_some() {
+            let there = self.nodes[node].sector;
             if sector == there {
-                return false;
+                return None;
             }
-            let branch = if sector > there { Branch::Right } else { Branch::Left };
-            below = Some((parent, branch));
-            node = Tree::child(queues, parent, branch);
+            (parent, side) = (node, Branch::right_if(sector > there));
+            node = self.nodes.links(node).child(side);
         }
-        self.tree.insert_below(queues, queue, below);
-        true
+        let slot = self.nodes.add(Entry { sector, queue });
+        self.tree.insert_below(&mut self.nodes, slot, parent, side);
+        Some(slot)
     }
 
-    pub(crate) fn remove(&mut self, queues: &mut impl NextSectors<K>, queue: K) {
-        self.tree.remove(queues, queue);
+    /// Removes the queue at `slot`.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.tree.remove(&mut self.nodes, slot);
+        self.nodes.free(slot);
     }
 
-    /// Returns whether `queue`, which is on some index, is on this one: its parents lead to the
-    /// root.
-    pub(crate) fn contains(&self, queues: &impl NextSectors<K>, queue: K) -> bool {
-        self.tree.root() == Some(Tree::root_above(queues, queue))
+    /// Takes note that the next request of the queue at `slot` starts at `sector`. The queue keeps
+    /// its place.
+    #[inline]
+    pub(crate) fn set_sector(&mut self, slot: Slot, sector: Sector) {
+        self.nodes[slot].sector = sector;
+    }
+
+    /// Returns whether `queue`, whose next request starts at `sector`, is at `slot`: its parents
+    /// lead to the root.
+    pub(crate) fn has(&self, slot: Slot, queue: Q, sector: Sector) -> bool {
+        let entry = self.nodes[slot];
+        let is_there = self.tree.root() == Tree::root_above(&self.nodes, slot);
+        is_there && entry.queue == queue && entry.sector == sector
     }
 
     /// Returns the queue at `sector`. Without one, it returns the last queue on the way down if
     /// that is near, or else its neighbour on the other side of `sector` if that is near.
-    pub(crate) fn nearest(&self, queues: &impl NextSectors<K>, sector: Sector) -> Option<K> {
+    pub(crate) fn nearest(&self, sector: Sector) -> Option<Q> {
+        let mut last = Slot::NONE;
         let mut node = self.tree.root();
-        let mut last = None;
-        while let Some(here) = node {
-            let there = queues.next_sector(here);
+        while node.is_some() {
+            let Entry { sector: there, queue } = self.nodes[node];
             if there == sector {
-                return Some(here);
+                return Some(queue);
             }
-            last = Some((here, there));
-            let branch = if sector > there { Branch::Right } else { Branch::Left };
-            node = Tree::child(queues, here, branch);
+            last = node;
+            node = self.nodes.links(node).child(Branch::right_if(sector > there));
         }
-        let (last, there) = last?;
+        if last.is_none() {
+            return None;
+        }
+        let Entry { sector: there, queue } = self.nodes[last];
         if is_close(there, sector) {
-            return Some(last);
+            return Some(queue);
         }
-        let branch = if there < sector { Branch::Right } else { Branch::Left };
-        let other = Tree::neighbour(queues, last, branch)?;
-        is_close(queues.next_sector(other), sector).then_some(other)
+        let other = Tree::neighbour(&self.nodes, last, Branch::right_if(there < sector));
+        let near = other.is_some() && is_close(self.nodes[other].sector, sector);
+        near.then(|| self.nodes[other].queue)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::parts::red_black::TreeLinks;
 
-    /// Queues by number, each with its next sector.
-    struct Queues(Vec<(u64, TreeLinks<usize>)>);
-
-    impl Nodes<usize> for Queues {
-        fn links(&self, queue: usize) -> &TreeLinks<usize> {
-            &self.0[queue].1
-        }
-        fn links_mut(&mut self, queue: usize) -> &mut TreeLinks<usize> {
-            &mut self.0[queue].1
-        }
-    }
-
-    impl NextSectors<usize> for Queues {
-        fn next_sector(&self, queue: usize) -> Sector {
-            Sector(self.0[queue].0)
-        }
-    }
-
-    fn index_of(sectors: &[u64]) -> (PositionIndex<usize>, Queues) {
-        let mut queues = Queues(sectors.iter().map(|&at| (at, TreeLinks::default())).collect());
+    fn index_of(sectors: &[u64]) -> PositionIndex<usize> {
         let mut index = PositionIndex::default();
-        for queue in 0..sectors.len() {
-            assert!(index.insert(&mut queues, queue), "sectors are distinct");
+        for (queue, &sector) in sectors.iter().enumerate() {
+            assert!(index.insert(queue, Sector(sector)).is_some(), "sectors are distinct");
         }
-        (index, queues)
+        index
     }
 
     #[test]
     fn second_queue_at_a_sector_stays_off() {
-        let (mut index, mut queues) = index_of(&[100]);
-        queues.0.push((100, TreeLinks::default()));
-        assert!(!index.insert(&mut queues, 1));
-        assert_eq!(index.nearest(&queues, Sector(100)), Some(0));
+        let mut index = index_of(&[100]);
+        assert_eq!(index.insert(1, Sector(100)), None);
+        assert_eq!(index.nearest(Sector(100)), Some(0));
     }
 
     /// 20 000 at the root, 10 000 and 30 000 below it. Down to 21 000: root, then 30 000, which is
     /// not near; its neighbour below is. Down to 19 000: 10 000 is not near, 20 000 is.
     #[test]
     fn the_last_on_the_way_down_or_its_neighbour_across_is_nearest() {
-        let (index, queues) = index_of(&[20_000, 10_000, 30_000]);
-        assert_eq!(index.nearest(&queues, Sector(21_000)), Some(0));
-        assert_eq!(index.nearest(&queues, Sector(19_000)), Some(0));
-        assert_eq!(index.nearest(&queues, Sector(29_000)), Some(2));
-        assert_eq!(index.nearest(&queues, Sector(50_000)), None);
+        let index = index_of(&[20_000, 10_000, 30_000]);
+        assert_eq!(index.nearest(Sector(21_000)), Some(0));
+        assert_eq!(index.nearest(Sector(19_000)), Some(0));
+        assert_eq!(index.nearest(Sector(29_000)), Some(2));
+        assert_eq!(index.nearest(Sector(50_000)), None);
     }
 
     /// Down to 26 000: 30 000 is the last and near, though 25 999 below the root is nearer.
     #[test]
     fn the_nearest_of_all_is_not_looked_for() {
-        let (index, queues) = index_of(&[25_999, 10_000, 30_000]);
-        assert_eq!(index.nearest(&queues, Sector(26_000)), Some(2));
+        let index = index_of(&[25_999, 10_000, 30_000]);
+        assert_eq!(index.nearest(Sector(26_000)), Some(2));
+    }
+
+    /// 20 000 at the root goes to 40 000 and stays there. On the way down to 30 000 it leads to the
+    /// left, where 10 000 is not near; its neighbour to the right is the root, which is not either.
+    #[test]
+    fn queue_keeps_its_place_though_its_sector_changes() {
+        let mut index = PositionIndex::default();
+        let root = index.insert(0, Sector(20_000)).expect("it is alone");
+        for (queue, sector) in [(1, 10_000), (2, 30_000)] {
+            index.insert(queue, Sector(sector)).expect("sectors are distinct");
+        }
+        index.set_sector(root, Sector(40_000));
+        assert!(index.has(root, 0, Sector(40_000)));
+        assert_eq!(index.nearest(Sector(30_000)), None, "2 is there, but not on the way");
+        assert_eq!(index.nearest(Sector(40_000)), Some(0));
     }
 
     #[test]
     fn near_is_up_to_4_mib() {
         assert!(is_close(Sector(0), Sector(8192)));
         assert!(!is_close(Sector(8193), Sector(0)));
+    }
+
+    proptest! {
+        /// The model is a map by sector.
+        #[test]
+        fn any_index_holds_one_queue_a_sector(
+            steps in proptest::collection::vec((any::<bool>(), 0_u64..32), 0..200),
+        ) {
+            let (mut index, mut model) = (PositionIndex::default(), BTreeMap::new());
+            for (queue, (removes, sector)) in steps.into_iter().enumerate() {
+                // Far enough apart that nothing is near.
+                let sector = Sector(sector * 10 * CLOSE);
+                match model.get(&sector) {
+                    Some(&(slot, _)) if removes => {
+                        index.remove(slot);
+                        model.remove(&sector);
+                    }
+                    Some(_) => prop_assert_eq!(index.insert(queue, sector), None),
+                    None => {
+                        let slot = index.insert(queue, sector).expect("the sector is free");
+                        model.insert(sector, (slot, queue));
+                    }
+                }
+                index.tree.check(&index.nodes);
+                for (&sector, &(slot, queue)) in &model {
+                    prop_assert!(index.has(slot, queue, sector));
+                    prop_assert_eq!(index.nearest(sector), Some(queue));
+                    prop_assert_eq!(index.nearest(Sector(sector.0 + CLOSE)), Some(queue));
+                    prop_assert_eq!(index.nearest(Sector(sector.0 + CLOSE + 1)), None);
+                }
+            }
+        }
     }
 }

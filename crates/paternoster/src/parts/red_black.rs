@@ -1,4 +1,4 @@
-//! A textbook red-black tree threaded through an arena.
+//! A textbook red-black tree threaded through a table.
 //!
 //! Linux's trees are textbook ones too, and a few of its decisions depend on their shape: of
 //! several equal keys the one met first on the way down is taken. So the shape is part of the
@@ -8,20 +8,31 @@
 //!             40b                 b: black, r: red
 //!           /     \               a red node has black children;
 //!        20r       60b            every way down meets as many black nodes
-//!       /   \         \
-//!    10b     30b       70r
+//!       /   \     /   \
+//!    10b     30b  –    70r        –: the empty node, which is black and has no children
 //! ```
+//!
+//! The empty node is the first of the table. A link that leads nowhere leads to it, so no link has
+//! to be asked whether there is one: its colour is read like any other.
 
-use std::fmt::Debug;
+use crate::arena::Slot;
 
 /// The side of a node: smaller keys to the left, equal and greater ones to the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Branch {
-    Left,
-    Right,
+    Left = 0,
+    Right = 1,
 }
 
 impl Branch {
+    /// The right branch or the left one.
+    #[inline]
+    pub(crate) const fn right_if(is_right: bool) -> Self {
+        if is_right { Self::Right } else { Self::Left }
+    }
+
+    #[inline]
     const fn other(self) -> Self {
         match self {
             Self::Left => Self::Right,
@@ -30,378 +41,395 @@ impl Branch {
     }
 }
 
-/// A thing's place in a tree.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TreeLinks<K> {
-    parent: Option<K>,
-    child: [Option<K>; 2],
-    red: bool,
+/// A node's place in a tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeLinks {
+    /// The slot of its parent, times two; one more if the node is red.
+    parent_and_red: u32,
+    child: [Slot; 2],
 }
 
-impl<K> Default for TreeLinks<K> {
-    fn default() -> Self {
-        Self { parent: None, child: [None, None], red: false }
-    }
-}
-
-impl<K: Copy> TreeLinks<K> {
+impl TreeLinks {
     #[inline]
-    pub(crate) fn child(&self, branch: Branch) -> Option<K> {
+    fn new(parent: Slot, child: [Slot; 2], red: bool) -> Self {
+        let mut links = Self { parent_and_red: u32::from(red), child };
+        links.set_parent(parent);
+        links
+    }
+
+    #[inline]
+    pub(crate) fn child(&self, branch: Branch) -> Slot {
         self.child[branch as usize]
     }
+
+    #[inline]
+    fn parent(&self) -> Slot {
+        Slot::new(self.parent_and_red >> 1)
+    }
+
+    #[inline]
+    fn is_red(&self) -> bool {
+        self.parent_and_red & 1 == 1
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a table has fewer than 2³¹ nodes")]
+    fn set_parent(&mut self, parent: Slot) {
+        self.parent_and_red = (parent.index() as u32) << 1 | (self.parent_and_red & 1);
+    }
+
+    #[inline]
+    fn set_red(&mut self, red: bool) {
+        self.parent_and_red = self.parent_and_red & !1 | u32::from(red);
+    }
 }
 
-/// An arena whose things can be in a tree.
-pub(crate) trait Nodes<K> {
-    fn links(&self, key: K) -> &TreeLinks<K>;
-    fn links_mut(&mut self, key: K) -> &mut TreeLinks<K>;
+/// A table of nodes, the first of which is the empty one. It has fewer than 2³¹.
+pub(crate) trait Nodes {
+    fn links(&self, node: Slot) -> &TreeLinks;
+    fn links_mut(&mut self, node: Slot) -> &mut TreeLinks;
 
-    /// Whether each thing keeps a summary of all that hangs from it.
+    /// The node that follows `node`, which has a right child. A table that knows neighbours need
+    /// not go down for it.
+    #[inline]
+    fn successor(&self, node: Slot) -> Slot {
+        Tree::descend(self, self.links(node).child(Branch::Right), Branch::Left)
+    }
+
+    /// Whether each node keeps a summary of all that hangs from it.
     const SUMMARIZED: bool = false;
 
-    /// Makes the summary of `key` anew, from itself and its children: whether it has changed.
+    /// Makes the summary of `node` anew, from itself and its children: whether it has changed.
     #[inline]
-    fn summarize(&mut self, _key: K) -> bool {
+    fn summarize(&mut self, _node: Slot) -> bool {
         false
     }
 }
 
 /// A tree by its root. It knows no keys: who inserts has looked for the place.
-#[derive(Debug)]
-pub(crate) struct Tree<K> {
-    root: Option<K>,
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    root: Slot,
 }
 
-impl<K> Default for Tree<K> {
-    fn default() -> Self {
-        Self { root: None }
-    }
-}
-
-impl<K: Copy + Eq + Debug> Tree<K> {
-    pub(crate) fn root(&self) -> Option<K> {
+impl Tree {
+    #[inline]
+    pub(crate) fn root(&self) -> Slot {
         self.root
     }
 
-    pub(crate) fn child(nodes: &impl Nodes<K>, node: K, branch: Branch) -> Option<K> {
-        nodes.links(node).child(branch)
-    }
-
     /// The outermost node on that side.
-    pub(crate) fn outermost(&self, nodes: &impl Nodes<K>, branch: Branch) -> Option<K> {
-        self.root.map(|root| Self::descend(nodes, root, branch))
+    pub(crate) fn outermost(&self, nodes: &(impl Nodes + ?Sized), branch: Branch) -> Slot {
+        if self.root.is_none() { Slot::NONE } else { Self::descend(nodes, self.root, branch) }
     }
 
     /// The root of the tree that `node` is in.
-    pub(crate) fn root_above(nodes: &impl Nodes<K>, node: K) -> K {
-        std::iter::successors(Some(node), |&node| nodes.links(node).parent)
-            .last()
-            .expect("at least the node itself")
+    pub(crate) fn root_above(nodes: &impl Nodes, node: Slot) -> Slot {
+        let mut root = node;
+        while nodes.links(root).parent().is_some() {
+            root = nodes.links(root).parent();
+        }
+        root
     }
 
     /// The neighbour of `node` in order, on that side.
-    pub(crate) fn neighbour(nodes: &impl Nodes<K>, node: K, branch: Branch) -> Option<K> {
-        if let Some(child) = Self::child(nodes, node, branch) {
-            return Some(Self::descend(nodes, child, branch.other()));
+    pub(crate) fn neighbour(nodes: &impl Nodes, node: Slot, branch: Branch) -> Slot {
+        let child = nodes.links(node).child(branch);
+        if child.is_some() {
+            return Self::descend(nodes, child, branch.other());
         }
         let mut node = node;
         loop {
-            let parent = nodes.links(node).parent?;
-            if Self::child(nodes, parent, branch) != Some(node) {
-                return Some(parent);
+            let parent = nodes.links(node).parent();
+            if parent.is_none() || nodes.links(parent).child(branch) != node {
+                return parent;
             }
             node = parent;
         }
     }
 
-    fn descend(nodes: &impl Nodes<K>, from: K, branch: Branch) -> K {
+    #[inline]
+    fn descend(nodes: &(impl Nodes + ?Sized), from: Slot, branch: Branch) -> Slot {
         let mut node = from;
-        while let Some(child) = Self::child(nodes, node, branch) {
+        loop {
+            let child = nodes.links(node).child(branch);
+            if child.is_none() {
+                return node;
+            }
             node = child;
         }
-        node
     }
 
     /// Returns whether `node` has its place in this tree. One in another tree has not, or is not
     /// that tree's root.
-    pub(crate) fn may_hold(&self, nodes: &impl Nodes<K>, node: K) -> bool {
-        match nodes.links(node).parent {
-            Some(parent) => nodes.links(parent).child.contains(&Some(node)),
-            None => self.root == Some(node),
+    pub(crate) fn may_hold(&self, nodes: &impl Nodes, node: Slot) -> bool {
+        let parent = nodes.links(node).parent();
+        if parent.is_none() {
+            return self.root == node;
         }
+        nodes.links(parent).child.contains(&node)
     }
 
     /// Returns whether `node` has no neighbours and is not alone in this tree.
-    pub(crate) fn may_take(&self, nodes: &impl Nodes<K>, node: K) -> bool {
-        let links = nodes.links(node);
-        links.parent.is_none() && links.child == [None, None] && self.root != Some(node)
+    pub(crate) fn may_take(&self, nodes: &impl Nodes, node: Slot) -> bool {
+        let TreeLinks { parent_and_red, child } = *nodes.links(node);
+        parent_and_red == 0 && child == [Slot::NONE; 2] && self.root != node
     }
 
-    /// Puts `node` below `parent` on the free `side` (or at the root of an empty tree) and
-    /// restores the balance.
-    pub(crate) fn insert_below(
+    /// Puts `node` below `parent` on the free `side`, or at the root of an empty tree where there
+    /// is no parent, and restores the balance.
+    #[inline]
+    pub(crate) fn insert_below<N: Nodes>(
         &mut self,
-        nodes: &mut impl Nodes<K>,
-        node: K,
-        below: Option<(K, Branch)>,
+        nodes: &mut N,
+        node: Slot,
+        parent: Slot,
+        side: Branch,
     ) {
-        let parent = below.map(|(parent, _)| parent);
-        *nodes.links_mut(node) = TreeLinks { parent, child: [None, None], red: true };
-        match below {
-            None => self.root = Some(node),
-            Some((parent, branch)) => {
-                let slot = &mut nodes.links_mut(parent).child[branch as usize];
-                debug_assert!(slot.is_none(), "the side is free");
-                *slot = Some(node);
-            }
+        *nodes.links_mut(node) = TreeLinks::new(parent, [Slot::NONE; 2], true);
+        if parent.is_none() {
+            debug_assert!(self.root.is_none(), "a tree with nodes has a parent for each other");
+            self.root = node;
+        } else {
+            let place = &mut nodes.links_mut(parent).child[side as usize];
+            debug_assert!(place.is_none(), "the side is free");
+            *place = node;
         }
-        Self::summarize_inserted(nodes, node, parent);
+        if N::SUMMARIZED {
+            nodes.summarize(node);
+            Self::summarize_upwards(nodes, parent, Slot::NONE);
+        }
         self.mend_after_insert(nodes, node);
     }
 
-    /// `node` was put below `parent`: makes the summaries anew of all above it that change.
-    #[inline]
-    fn summarize_inserted<N: Nodes<K>>(nodes: &mut N, node: K, parent: Option<K>) {
-        if N::SUMMARIZED {
-            nodes.summarize(node);
-            Self::summarize_upwards(nodes, parent, None);
-        }
-    }
-
     /// Makes the summaries anew from `node` on upwards, for as long as they change, and in any case
-    /// beyond `past`: a node that has come there from below.
+    /// beyond `past`: a node that has come there from below, if any has.
     #[inline]
-    fn summarize_upwards<N: Nodes<K>>(nodes: &mut N, node: Option<K>, past: Option<K>) {
+    fn summarize_upwards<N: Nodes>(nodes: &mut N, node: Slot, past: Slot) {
         let mut is_past = past.is_none();
         let mut node = node;
-        while let Some(here) = node {
-            let changed = nodes.summarize(here);
+        while node.is_some() {
+            let changed = nodes.summarize(node);
             if is_past && !changed {
                 return;
             }
-            is_past |= Some(here) == past;
-            node = nodes.links(here).parent;
+            is_past |= node == past;
+            node = nodes.links(node).parent();
         }
     }
 
-    fn mend_after_insert(&mut self, nodes: &mut impl Nodes<K>, inserted: K) {
+    #[inline]
+    fn mend_after_insert(&mut self, nodes: &mut impl Nodes, inserted: Slot) {
         let mut node = inserted;
-        while let Some(parent) = nodes.links(node).parent {
-            if !nodes.links(parent).red {
-                return;
+        loop {
+            let parent = nodes.links(node).parent();
+            if !nodes.links(parent).is_red() {
+                break;
             }
-            let grandparent = nodes.links(parent).parent.expect("a red node is never the root");
+            let grandparent = nodes.links(parent).parent();
             let side = Self::side_of(nodes, parent, grandparent);
-            let uncle = Self::child(nodes, grandparent, side.other());
-            if let Some(uncle) = uncle.filter(|&uncle| nodes.links(uncle).red) {
-                nodes.links_mut(parent).red = false;
-                nodes.links_mut(uncle).red = false;
-                nodes.links_mut(grandparent).red = true;
-                node = grandparent;
-                continue;
+            let uncle = nodes.links(grandparent).child(side.other());
+            if !nodes.links(uncle).is_red() {
+                return self.lift_over(nodes, node, parent, grandparent, side);
             }
-            let mut top = parent;
-            if Self::child(nodes, parent, side.other()) == Some(node) {
-                self.rotate(nodes, parent, side);
-                top = node;
-            }
-            nodes.links_mut(top).red = false;
-            nodes.links_mut(grandparent).red = true;
-            self.rotate(nodes, grandparent, side.other());
-            return;
+            nodes.links_mut(parent).set_red(false);
+            nodes.links_mut(uncle).set_red(false);
+            nodes.links_mut(grandparent).set_red(true);
+            node = grandparent;
         }
-        nodes.links_mut(node).red = false;
+        if node == self.root {
+            nodes.links_mut(node).set_red(false);
+        }
+    }
+
+    /// The red `node` and its red `parent` come up for the black `grandparent`, which goes down to
+    /// the other side.
+    fn lift_over(
+        &mut self,
+        nodes: &mut impl Nodes,
+        node: Slot,
+        parent: Slot,
+        grandparent: Slot,
+        side: Branch,
+    ) {
+        let mut top = parent;
+        if nodes.links(parent).child(side.other()) == node {
+            self.rotate(nodes, parent, side);
+            top = node;
+        }
+        nodes.links_mut(top).set_red(false);
+        nodes.links_mut(grandparent).set_red(true);
+        self.rotate(nodes, grandparent, side.other());
     }
 
     /// Takes `node` out and restores the balance.
-    pub(crate) fn remove<N: Nodes<K>>(&mut self, nodes: &mut N, node: K) {
-        let TreeLinks { parent, child: [left, right], red } = *nodes.links(node);
-        let mut heir = None;
-        let (hole, lost_black) = match (left, right) {
-            (None, only) | (only, None) => {
-                self.put_in_place(nodes, parent, node, only);
-                ((parent, only), !red)
-            }
-            (Some(left), Some(right)) => {
-                let replaced = self.replace_by_successor(nodes, node, left, right);
-                heir = nodes.links(left).parent;
-                replaced
-            }
+    #[inline]
+    pub(crate) fn remove<N: Nodes>(&mut self, nodes: &mut N, node: Slot) {
+        let links = *nodes.links(node);
+        let [left, right] = links.child;
+        let hole = if left.is_none() || right.is_none() {
+            let only = if left.is_none() { right } else { left };
+            self.put_in_place(nodes, links.parent(), node, only);
+            Hole { parent: links.parent(), node: only, lost_black: !links.is_red() }
+        } else {
+            self.replace_by_successor(nodes, node)
         };
         *nodes.links_mut(node) = TreeLinks::default();
         if N::SUMMARIZED {
-            Self::summarize_upwards(nodes, hole.0, heir);
-        }
-        if lost_black {
-            self.mend_after_remove(nodes, hole.0, hole.1);
-        }
-    }
-
-    /// The successor of `node` takes its place and colour. Where a node is missing now, and
-    /// whether it was a black one.
-    fn replace_by_successor(
-        &mut self,
-        nodes: &mut impl Nodes<K>,
-        node: K,
-        left: K,
-        right: K,
-    ) -> ((Option<K>, Option<K>), bool) {
-        let TreeLinks { parent, red, .. } = *nodes.links(node);
-        let successor = Self::descend(nodes, right, Branch::Left);
-        let TreeLinks { parent: above, child: [_, moved], red: successor_red } =
-            *nodes.links(successor);
-        let hole_parent = if successor == right {
-            successor
-        } else {
-            let above = above.expect("below the removed node");
-            self.put_in_place(nodes, Some(above), successor, moved);
-            nodes.links_mut(successor).child[Branch::Right as usize] = Some(right);
-            nodes.links_mut(right).parent = Some(successor);
-            above
-        };
-        self.put_in_place(nodes, parent, node, Some(successor));
-        let links = nodes.links_mut(successor);
-        links.child[Branch::Left as usize] = Some(left);
-        links.red = red;
-        nodes.links_mut(left).parent = Some(successor);
-        ((Some(hole_parent), moved), !successor_red)
-    }
-
-    /// Every way down through `node` (or the gap) below `parent` lacks a black node.
-    fn mend_after_remove(&mut self, nodes: &mut impl Nodes<K>, parent: Option<K>, node: Option<K>) {
-        let (mut parent, mut node) = (parent, node);
-        while let Some(above) = parent {
-            if node.is_some_and(|node| nodes.links(node).red) {
-                break;
-            }
-            let side = if Self::child(nodes, above, Branch::Left) == node {
-                Branch::Left
+            let heir = if left.is_some() && right.is_some() {
+                nodes.links(left).parent()
             } else {
-                Branch::Right
+                Slot::NONE
             };
-            let sibling = self.black_sibling(nodes, above, side);
-            let near = Self::child(nodes, sibling, side);
-            let far = Self::child(nodes, sibling, side.other());
-            let is_red = |child: Option<K>| child.is_some_and(|child| nodes.links(child).red);
-            let far_red = is_red(far);
-            if !is_red(near) && !far_red {
-                nodes.links_mut(sibling).red = true;
-                node = Some(above);
-                parent = nodes.links(above).parent;
-                continue;
-            }
-            self.lend_black(nodes, above, side, sibling, far_red);
-            return;
+            Self::summarize_upwards(nodes, hole.parent, heir);
         }
-        if let Some(node) = node {
-            nodes.links_mut(node).red = false;
+        if hole.lost_black {
+            self.mend_after_remove(nodes, hole.parent, hole.node);
         }
     }
 
-    /// The sibling on the other side of `above`; where it is red, a rotation brings a black one.
-    fn black_sibling(&mut self, nodes: &mut impl Nodes<K>, above: K, side: Branch) -> K {
-        const HAS_SIBLING: &str = "a side that lacks a black node has a sibling";
-        let sibling = Self::child(nodes, above, side.other()).expect(HAS_SIBLING);
-        if !nodes.links(sibling).red {
+    /// The successor of `node`, which has two children, takes its place and colour.
+    fn replace_by_successor(&mut self, nodes: &mut impl Nodes, node: Slot) -> Hole {
+        let links = *nodes.links(node);
+        let [left, right] = links.child;
+        let successor = nodes.successor(node);
+        let TreeLinks { child: [_, moved], .. } = *nodes.links(successor);
+        let lost_black = !nodes.links(successor).is_red();
+        let mut parent = successor;
+        if successor != right {
+            parent = nodes.links(successor).parent();
+            nodes.links_mut(parent).child[Branch::Left as usize] = moved;
+            nodes.links_mut(moved).set_parent(parent);
+            nodes.links_mut(successor).child[Branch::Right as usize] = right;
+            nodes.links_mut(right).set_parent(successor);
+        }
+        self.put_in_place(nodes, links.parent(), node, successor);
+        let heir = nodes.links_mut(successor);
+        heir.child[Branch::Left as usize] = left;
+        heir.set_red(links.is_red());
+        nodes.links_mut(left).set_parent(successor);
+        Hole { parent, node: moved, lost_black }
+    }
+
+    /// Every way down through `node`, which may be the empty one, below `parent` lacks a black
+    /// node.
+    fn mend_after_remove(&mut self, nodes: &mut impl Nodes, parent: Slot, node: Slot) {
+        let (mut parent, mut node) = (parent, node);
+        while parent.is_some() && !nodes.links(node).is_red() {
+            let side = Self::side_of(nodes, node, parent);
+            let sibling = self.black_sibling(nodes, parent, side);
+            let near = nodes.links(sibling).child(side);
+            let far = nodes.links(sibling).child(side.other());
+            if nodes.links(near).is_red() || nodes.links(far).is_red() {
+                return self.lend_black(nodes, parent, side, sibling);
+            }
+            nodes.links_mut(sibling).set_red(true);
+            node = parent;
+            parent = nodes.links(node).parent();
+        }
+        nodes.links_mut(node).set_red(false);
+    }
+
+    /// The sibling on the other side of `parent`; where it is red, a rotation brings a black one. A
+    /// side that lacks a black node has a sibling.
+    #[inline]
+    fn black_sibling(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch) -> Slot {
+        let sibling = nodes.links(parent).child(side.other());
+        if !nodes.links(sibling).is_red() {
             return sibling;
         }
-        nodes.links_mut(sibling).red = false;
-        nodes.links_mut(above).red = true;
-        self.rotate(nodes, above, side);
-        Self::child(nodes, above, side.other()).expect(HAS_SIBLING)
+        nodes.links_mut(sibling).set_red(false);
+        nodes.links_mut(parent).set_red(true);
+        self.rotate(nodes, parent, side);
+        nodes.links(parent).child(side.other())
     }
 
     /// The sibling has a red child: rotations bring a black node to the side that lacks one.
-    fn lend_black(
-        &mut self,
-        nodes: &mut impl Nodes<K>,
-        above: K,
-        side: Branch,
-        sibling: K,
-        far_red: bool,
-    ) {
-        const HAS_CHILD: &str = "the sibling has a red child";
+    fn lend_black(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch, sibling: Slot) {
         let mut top = sibling;
-        if !far_red {
-            let near = Self::child(nodes, sibling, side).expect(HAS_CHILD);
-            nodes.links_mut(near).red = false;
-            nodes.links_mut(sibling).red = true;
+        let far = nodes.links(sibling).child(side.other());
+        if !nodes.links(far).is_red() {
+            let near = nodes.links(sibling).child(side);
+            nodes.links_mut(near).set_red(false);
+            nodes.links_mut(sibling).set_red(true);
             self.rotate(nodes, sibling, side.other());
             top = near;
         }
-        nodes.links_mut(top).red = nodes.links(above).red;
-        nodes.links_mut(above).red = false;
-        let far = Self::child(nodes, top, side.other()).expect(HAS_CHILD);
-        nodes.links_mut(far).red = false;
-        self.rotate(nodes, above, side);
+        let parent_red = nodes.links(parent).is_red();
+        nodes.links_mut(top).set_red(parent_red);
+        nodes.links_mut(parent).set_red(false);
+        let far = nodes.links(top).child(side.other());
+        nodes.links_mut(far).set_red(false);
+        self.rotate(nodes, parent, side);
     }
 
-    fn side_of(nodes: &impl Nodes<K>, node: K, parent: K) -> Branch {
-        if Self::child(nodes, parent, Branch::Left) == Some(node) {
-            Branch::Left
-        } else {
-            Branch::Right
-        }
+    #[inline]
+    fn side_of(nodes: &impl Nodes, node: Slot, parent: Slot) -> Branch {
+        Branch::right_if(nodes.links(parent).child(Branch::Left) != node)
     }
 
     /// `node` goes down on `side`, its child on the other side comes up.
-    fn rotate(&mut self, nodes: &mut impl Nodes<K>, node: K, side: Branch) {
-        let rising = Self::child(nodes, node, side.other()).expect("there is a child to rise");
-        let inner = Self::child(nodes, rising, side);
-        let parent = nodes.links(node).parent;
+    fn rotate(&mut self, nodes: &mut impl Nodes, node: Slot, side: Branch) {
+        let rising = nodes.links(node).child(side.other());
+        let inner = nodes.links(rising).child(side);
+        let parent = nodes.links(node).parent();
         nodes.links_mut(node).child[side.other() as usize] = inner;
-        if let Some(inner) = inner {
-            nodes.links_mut(inner).parent = Some(node);
-        }
-        self.put_in_place(nodes, parent, node, Some(rising));
-        nodes.links_mut(rising).child[side as usize] = Some(node);
-        nodes.links_mut(node).parent = Some(rising);
+        nodes.links_mut(inner).set_parent(node);
+        self.put_in_place(nodes, parent, node, rising);
+        nodes.links_mut(rising).child[side as usize] = node;
+        nodes.links_mut(node).set_parent(rising);
         nodes.summarize(node);
         nodes.summarize(rising);
     }
 
     /// What hangs below `parent` in the place of `gone` (at the root without a parent).
-    fn put_in_place(
-        &mut self,
-        nodes: &mut impl Nodes<K>,
-        parent: Option<K>,
-        gone: K,
-        new: Option<K>,
-    ) {
-        match parent {
-            None => self.root = new,
-            Some(parent) => {
-                let side = Self::side_of(nodes, gone, parent);
-                nodes.links_mut(parent).child[side as usize] = new;
-            }
+    #[inline]
+    fn put_in_place(&mut self, nodes: &mut impl Nodes, parent: Slot, gone: Slot, new: Slot) {
+        if parent.is_none() {
+            self.root = new;
+        } else {
+            let side = Self::side_of(nodes, gone, parent);
+            nodes.links_mut(parent).child[side as usize] = new;
         }
-        if let Some(new) = new {
-            nodes.links_mut(new).parent = parent;
-        }
+        // Where nothing hangs there any more, the empty node gets a parent that nobody reads.
+        nodes.links_mut(new).set_parent(parent);
     }
 
     /// Walks the whole tree: colours, black heights and parents are as they must be.
     #[cfg(test)]
-    pub(crate) fn check(&self, nodes: &impl Nodes<K>) {
-        if let Some(root) = self.root {
-            assert!(!nodes.links(root).red, "the root is black");
-            assert_eq!(nodes.links(root).parent, None, "the root has no parent");
-            Self::check_below(nodes, root);
+    pub(crate) fn check(&self, nodes: &impl Nodes) {
+        let empty = nodes.links(Slot::NONE);
+        assert_eq!((empty.child, empty.is_red()), ([Slot::NONE; 2], false), "the empty node");
+        if self.root.is_some() {
+            assert!(!nodes.links(self.root).is_red(), "the root is black");
+            assert!(nodes.links(self.root).parent().is_none(), "the root has no parent");
+            Self::check_below(nodes, self.root);
         }
     }
 
     #[cfg(test)]
-    fn check_below(nodes: &impl Nodes<K>, node: K) -> u32 {
+    fn check_below(nodes: &impl Nodes, node: Slot) -> u32 {
         let links = nodes.links(node);
         let heights = links.child.map(|child| {
-            let Some(child) = child else { return 0 };
-            assert_eq!(nodes.links(child).parent, Some(node), "a child knows its parent");
-            assert!(!(links.red && nodes.links(child).red), "a red node has black children");
+            if child.is_none() {
+                return 0;
+            }
+            assert_eq!(nodes.links(child).parent(), node, "a child knows its parent");
+            let reds = [links, nodes.links(child)].map(TreeLinks::is_red);
+            assert_ne!(reds, [true; 2], "a red node has black children");
             Self::check_below(nodes, child)
         });
         assert_eq!(heights[0], heights[1], "every way down has as many black nodes");
-        heights[0] + u32::from(!links.red)
+        heights[0] + u32::from(!links.is_red())
     }
+}
+
+/// Where a node is missing after a removal: below `parent`, where `node` is now.
+struct Hole {
+    parent: Slot,
+    node: Slot,
+    /// Whether it was a black one.
+    lost_black: bool,
 }
 
 #[cfg(test)]

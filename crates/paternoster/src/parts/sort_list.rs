@@ -1,36 +1,30 @@
 //! The sort list: requests by start sector; equal starts are in order of insertion.
 
-use std::hint::select_unpredictable;
-
-use crate::arena::{RequestId, Slot};
+use crate::arena::{Generation, RequestId, Slot};
 use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
-use crate::request::{Requests, Sector};
+use crate::request::{Bio, Requests, Sector};
 
-/// The part of a request that the tree reads. On the way down it reads nothing else: half a cache
-/// line for each level.
-#[derive(Clone, Copy, Debug)]
+/// A request in a sort list: what the tree reads on the way down, and its neighbours in sector
+/// order. Two nodes are a cache line.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 struct SortNode {
     /// Where the request started when it was inserted.
     sector: Sector,
-    rq: RequestId,
-    links: TreeLinks<Slot>,
+    links: TreeLinks,
+    before: Slot,
+    after: Slot,
+    /// That of the request's key.
+    generation: Generation,
 }
 
-impl SortNode {
-    fn new(rq: RequestId) -> Self {
-        Self { sector: Sector(0), rq, links: TreeLinks::default() }
-    }
-}
-
-/// The nodes of all requests of one elevator, by slot. The first belongs to no request; a search
-/// ends there.
+/// The nodes of all requests of one elevator, by slot.
 #[derive(Debug)]
 pub(crate) struct SortNodes(Vec<SortNode>);
 
 impl Default for SortNodes {
     fn default() -> Self {
-        Self(vec![SortNode::new(RequestId::default())])
+        Self(vec![SortNode::default()])
     }
 }
 
@@ -38,52 +32,59 @@ impl SortNodes {
     /// Makes the node of a request that was just made.
     #[inline]
     pub(crate) fn add(&mut self, rq: RequestId) {
-        let node = SortNode::new(rq);
         let index = Slot::of(rq).index();
         if index >= self.0.len() {
-            self.0.resize(index + 1, node);
+            self.0.resize(index + 1, SortNode::default());
         }
-        self.0[index] = node;
+        self.0[index].generation = Generation::of(rq);
     }
 
-    /// The slot of `rq`, which exists.
     #[inline]
     fn slot(&self, rq: RequestId) -> Slot {
         let slot = Slot::of(rq);
-        assert!(self.0[slot.index()].rq == rq, "a request exists while it is in a list");
+        let exists =
+            self.0.get(slot.index()).is_some_and(|node| node.generation == Generation::of(rq));
+        debug_assert!(exists, "a request exists while it is in a list");
         slot
     }
 
     #[inline]
-    fn at(&self, slot: Option<Slot>) -> &SortNode {
-        &self.0[slot.map_or(0, Slot::index)]
-    }
-
-    /// Takes one step of a search: returns the node on that side below `node`, and its slot. The
-    /// side cannot be predicted, so both nodes are looked up and one is chosen without a branch.
-    #[inline]
-    fn below(&self, node: &SortNode, branch: Branch) -> (Option<Slot>, &SortNode) {
-        let [left, right] = [Branch::Left, Branch::Right].map(|branch| node.links.child(branch));
-        let to_left = branch == Branch::Left;
-        let slot = select_unpredictable(to_left, left, right);
-        (slot, select_unpredictable(to_left, self.at(left), self.at(right)))
+    fn at(&self, slot: Slot) -> &SortNode {
+        &self.0[slot.index()]
     }
 
     #[inline]
-    fn neighbour(&self, rq: RequestId, branch: Branch) -> Option<RequestId> {
-        Tree::neighbour(self, self.slot(rq), branch).map(|slot| self.0[slot.index()].rq)
+    fn at_mut(&mut self, slot: Slot) -> &mut SortNode {
+        &mut self.0[slot.index()]
+    }
+
+    /// The request in that slot, if it is not the empty one.
+    #[inline]
+    fn request(&self, slot: Slot) -> Option<RequestId> {
+        slot.is_some().then(|| slot.key(self.at(slot).generation))
     }
 }
 
-impl Nodes<Slot> for SortNodes {
+impl Nodes for SortNodes {
     #[inline]
-    fn links(&self, slot: Slot) -> &TreeLinks<Slot> {
-        &self.0[slot.index()].links
+    fn links(&self, slot: Slot) -> &TreeLinks {
+        &self.at(slot).links
     }
     #[inline]
-    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks<Slot> {
-        &mut self.0[slot.index()].links
+    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks {
+        &mut self.at_mut(slot).links
     }
+    #[inline]
+    fn successor(&self, slot: Slot) -> Slot {
+        self.at(slot).after
+    }
+}
+
+/// Where a request belongs: below `parent`, or at the root of an empty list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    parent: Slot,
+    side: Branch,
 }
 
 /// Requests by start sector; equal starts are in order of insertion. A request is in one sort list
@@ -92,19 +93,24 @@ impl Nodes<Slot> for SortNodes {
 ///
 /// # Panics
 ///
-/// Where a request does not exist. In debug builds where a request is inserted that has neighbours
-/// in a sort list already, and where one is removed that is not in this list, if its links show it.
+/// Where a request has never been made. In debug builds where a request is gone, where one is
+/// inserted that has neighbours in a sort list already, and where one is removed that is not in
+/// this list, if its links show it.
 #[derive(Debug, Default)]
 pub struct SortList {
-    tree: Tree<Slot>,
+    tree: Tree,
+    /// The request that starts lowest.
+    first: Slot,
+    /// Where a request of that start belongs. It is known from a search for a front merge, until
+    /// the list changes: most bios merge nowhere, and their requests are inserted next.
+    known: Option<(Sector, Place)>,
 }
 
 impl SortList {
     /// The request that starts lowest.
     #[inline]
     pub fn first(&self, requests: &Requests) -> Option<RequestId> {
-        let nodes = &requests.sort_nodes;
-        self.tree.outermost(nodes, Branch::Left).map(|slot| nodes.0[slot.index()].rq)
+        requests.sort_nodes.request(self.first)
     }
 
     /// Inserts `rq` by its current start.
@@ -114,25 +120,63 @@ impl SortList {
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
         debug_assert!(self.tree.may_take(nodes, slot), "a request is in one sort list at a time");
-        nodes.0[slot.index()].sector = sector;
-        let mut below = None;
-        let mut place = self.tree.root();
-        let mut node = nodes.at(place);
-        while let Some(parent) = place {
-            let branch = if sector < node.sector { Branch::Left } else { Branch::Right };
-            below = Some((parent, branch));
-            (place, node) = nodes.below(node, branch);
+        let Place { parent, side } = match self.known.take() {
+            Some((start, place)) if start == sector => {
+                debug_assert_eq!(place, self.place_of(nodes, sector), "the list has not changed");
+                place
+            }
+            _ => self.place_of(nodes, sector),
+        };
+        let (before, after) = match side {
+            Branch::Left => (nodes.at(parent).before, parent),
+            Branch::Right => (parent, nodes.at(parent).after),
+        };
+        if before.is_none() {
+            self.first = slot;
+        } else {
+            nodes.at_mut(before).after = slot;
         }
-        self.tree.insert_below(nodes, slot, below);
+        if after.is_some() {
+            nodes.at_mut(after).before = slot;
+        }
+        let node = nodes.at_mut(slot);
+        (node.sector, node.before, node.after) = (sector, before, after);
+        self.tree.insert_below(nodes, slot, parent, side);
+    }
+
+    /// Looks for the place of a new request that starts at `sector`.
+    #[inline]
+    fn place_of(&self, nodes: &SortNodes, sector: Sector) -> Place {
+        let mut place = Place { parent: Slot::NONE, side: Branch::Left };
+        let mut slot = self.tree.root();
+        while slot.is_some() {
+            let node = nodes.at(slot);
+            let side = Branch::right_if(sector >= node.sector);
+            place = Place { parent: slot, side };
+            slot = node.links.child(side);
+        }
+        place
     }
 
     /// Removes `rq`, which is in it.
     #[inline]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
-        let slot = requests.sort_nodes.slot(rq);
-        let nodes = &requests.sort_nodes;
+        let nodes = &mut requests.sort_nodes;
+        let slot = nodes.slot(rq);
         debug_assert!(self.tree.may_hold(nodes, slot), "a request is taken out where it is");
-        self.tree.remove(&mut requests.sort_nodes, slot);
+        self.known = None;
+        self.tree.remove(nodes, slot);
+        let SortNode { before, after, .. } = *nodes.at(slot);
+        if before.is_none() {
+            self.first = after;
+        } else {
+            nodes.at_mut(before).after = after;
+        }
+        if after.is_some() {
+            nodes.at_mut(after).before = before;
+        }
+        let node = nodes.at_mut(slot);
+        (node.before, node.after) = (Slot::NONE, Slot::NONE);
     }
 
     /// Moves `rq` to its place after its start has changed.
@@ -143,28 +187,31 @@ impl SortList {
 
     /// Takes note that the start of `rq` has changed, without moving it.
     #[inline]
-    pub(crate) fn set_start_in_place(requests: &mut Requests, rq: RequestId) {
+    pub(crate) fn set_start_in_place(&mut self, requests: &mut Requests, rq: RequestId) {
+        self.known = None;
         let sector = requests[rq].sector;
         let slot = requests.sort_nodes.slot(rq);
-        requests.sort_nodes.0[slot.index()].sector = sector;
+        requests.sort_nodes.at_mut(slot).sector = sector;
     }
 
     /// Whether it holds nothing.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.tree.root().is_none()
+        self.first.is_none()
     }
 
     /// The request that follows `rq` in sector order.
     #[inline]
     pub fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {
-        requests.sort_nodes.neighbour(rq, Branch::Right)
+        let nodes = &requests.sort_nodes;
+        nodes.request(nodes.at(nodes.slot(rq)).after)
     }
 
     /// The request that precedes `rq` in sector order.
     #[inline]
     pub fn before(requests: &Requests, rq: RequestId) -> Option<RequestId> {
-        requests.sort_nodes.neighbour(rq, Branch::Left)
+        let nodes = &requests.sort_nodes;
+        nodes.request(nodes.at(nodes.slot(rq)).before)
     }
 
     /// A request that starts at `sector`: of several, the first met on the way down, which
@@ -172,15 +219,44 @@ impl SortList {
     #[inline]
     pub fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let nodes = &requests.sort_nodes;
-        let mut place = self.tree.root();
-        let mut node = nodes.at(place);
-        while place.is_some() {
-            if node.sector == sector {
-                return Some(node.rq);
-            }
-            let branch = if sector < node.sector { Branch::Left } else { Branch::Right };
-            (place, node) = nodes.below(node, branch);
+        let mut slot = self.tree.root();
+        while slot.is_some() && nodes.at(slot).sector != sector {
+            let node = nodes.at(slot);
+            slot = node.links.child(Branch::right_if(sector > node.sector));
         }
+        nodes.request(slot)
+    }
+
+    /// A request that starts where `bio` ends, as [`find_start`](Self::find_start) finds it.
+    ///
+    /// ```text
+    ///   … ●        [bio)         ● …      the way down to where the bio ends
+    ///     before            after         leads between these two
+    /// ```
+    ///
+    /// Where none starts inside the bio, its own request would belong there too, and an insertion
+    /// that follows need not look again.
+    #[inline]
+    pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
+        let (nodes, end) = (&requests.sort_nodes, bio.end());
+        let mut place = Place { parent: Slot::NONE, side: Branch::Left };
+        let mut slot = self.tree.root();
+        while slot.is_some() {
+            let node = nodes.at(slot);
+            let side = Branch::right_if(end > node.sector);
+            place = Place { parent: slot, side };
+            slot = node.links.child(side);
+        }
+        let Place { parent, side } = place;
+        let (before, after) = match side {
+            Branch::Left => (nodes.at(parent).before, parent),
+            Branch::Right => (parent, nodes.at(parent).after),
+        };
+        if after.is_some() && nodes.at(after).sector == end {
+            return self.find_start(requests, end);
+        }
+        let is_free = before.is_none() || nodes.at(before).sector <= bio.sector;
+        self.known = is_free.then_some((bio.sector, place));
         None
     }
 
@@ -235,11 +311,23 @@ mod tests {
         assert_eq!(list.find_start(&requests, Sector(99)), None);
     }
 
+    /// A bio at 100 belongs before the request at 108, until that one starts at 96.
+    #[test]
+    fn known_place_is_forgotten_where_a_start_changes_in_place() {
+        let (mut list, mut requests) = (SortList::default(), Requests::default());
+        let rq = insert(&mut list, &mut requests, 108);
+        assert_eq!(list.find_front(&requests, &bio(100..104)), None);
+        requests.get_mut(rq).sector = Sector(96);
+        list.set_start_in_place(&mut requests, rq);
+        let new = insert(&mut list, &mut requests, 100);
+        assert_eq!(list.iter(&requests).collect::<Vec<_>>(), [rq, new]);
+    }
+
     proptest! {
         /// The model is a list: a new request goes behind the last that does not start higher.
         #[test]
         fn requests_stand_by_start_and_equal_starts_by_insertion(
-            steps in proptest::collection::vec((0_u64..16, any::<u16>(), 0_u8..3), 0..200),
+            steps in proptest::collection::vec((0_u64..16, any::<u16>(), 0_u8..4), 0..200),
         ) {
             let (mut list, mut requests) = (SortList::default(), Requests::default());
             let mut model: Vec<RequestId> = vec![];
@@ -252,11 +340,18 @@ mod tests {
                     }
                     (1, Some(picked)) => {
                         let rq = model.remove(picked);
+                        list.find_front(&requests, &bio(start..start + 1));
                         requests.get_mut(rq).sector = Sector(start);
                         list.reposition(&mut requests, rq);
                         rq
                     }
-                    _ => insert(&mut list, &mut requests, start),
+                    _ => {
+                        // A bio of 1 to 4 sectors looks for a front merge before.
+                        let end = start + 1 + u64::from(pick % 4);
+                        let found = list.find_front(&requests, &bio(start..end));
+                        prop_assert_eq!(found, list.find_start(&requests, Sector(end)));
+                        insert(&mut list, &mut requests, start)
+                    }
                 };
                 let at = model.partition_point(|&other| requests[other].sector.0 <= start);
                 model.insert(at, rq);

@@ -14,7 +14,7 @@ use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
 use crate::parts::seek_order::SeekOrder;
 use crate::parts::sort_list::SortList;
-use crate::request::{Requests, Sector};
+use crate::request::{Bio, Requests, Sector};
 use crate::time::Instant;
 
 /// What became of the next request of a queue.
@@ -28,26 +28,12 @@ pub(crate) enum Next {
 
 /// The waiting requests of one queue, by sector and by arrival. One of them may be next: the
 /// scheduler says which when it removes another.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WaitingRequests {
     sorted: SortList,
     fifo: Fifo,
     next: Option<RequestId>,
-    /// The first sector of the next one, kept here for searches of queues by position.
-    next_sector: Sector,
     count: u32,
-}
-
-impl Default for WaitingRequests {
-    fn default() -> Self {
-        Self {
-            sorted: SortList::default(),
-            fifo: Fifo::default(),
-            next: None,
-            next_sector: Sector(0),
-            count: 0,
-        }
-    }
 }
 
 impl WaitingRequests {
@@ -69,12 +55,6 @@ impl WaitingRequests {
         self.next
     }
 
-    /// Where the next request starts.
-    #[inline]
-    pub(crate) fn next_sector(&self) -> Option<Sector> {
-        self.next.map(|_| self.next_sector)
-    }
-
     /// Returns the oldest request, if its deadline has passed.
     #[inline]
     pub fn overdue(&self, requests: &Requests, now: Instant) -> Option<RequestId> {
@@ -85,6 +65,12 @@ impl WaitingRequests {
     #[inline]
     pub fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         self.sorted.find_start(requests, sector)
+    }
+
+    /// A request that starts where `bio` ends; see [`SortList::find_front`].
+    #[inline]
+    pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
+        self.sorted.find_front(requests, bio)
     }
 
     /// Inserts a request that is due at `deadline`. This does not make it the next one: CFQ and BFQ
@@ -102,9 +88,7 @@ impl WaitingRequests {
     pub(crate) fn prefer(&mut self, requests: &Requests, order: SeekOrder, rq: RequestId) -> Next {
         let before = self.next;
         let next = order.better(requests, before, Some(rq));
-        if next == Some(rq) {
-            self.set_next(requests, next);
-        }
+        self.next = next;
         if next == before { Next::Stays } else { Next::Changed }
     }
 
@@ -123,7 +107,7 @@ impl WaitingRequests {
     #[inline]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId, next: Option<RequestId>) {
         debug_assert!(next != Some(rq), "what is taken out is not next");
-        self.set_next(requests, next);
+        self.next = next;
         self.sorted.remove(requests, rq);
         self.fifo.remove(requests, rq);
         self.count -= 1;
@@ -133,7 +117,7 @@ impl WaitingRequests {
     #[inline]
     pub fn absorb(&mut self, requests: &mut Requests, rq: RequestId, absorbed: RequestId) {
         if self.next == Some(absorbed) {
-            self.set_next(requests, Some(rq));
+            self.next = Some(rq);
         }
         self.sorted.remove(requests, absorbed);
         self.fifo.absorb(requests, rq, absorbed);
@@ -149,18 +133,7 @@ impl WaitingRequests {
     /// Takes note that `rq` starts elsewhere, and leaves it where it is in the order of sectors.
     #[inline]
     pub(crate) fn set_start_in_place(&mut self, requests: &mut Requests, rq: RequestId) {
-        SortList::set_start_in_place(requests, rq);
-        if self.next == Some(rq) {
-            self.set_next(requests, Some(rq));
-        }
-    }
-
-    #[inline]
-    fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
-        self.next = next;
-        if let Some(next) = next {
-            self.next_sector = requests[next].sector;
-        }
+        self.sorted.set_start_in_place(requests, rq);
     }
 
     /// All of them in sector order.
@@ -177,8 +150,6 @@ impl WaitingRequests {
         let next = self.next.filter(|next| sorted.contains(next));
         assert_eq!(next, self.next, "what is next waits");
         assert_eq!(next.is_none(), sorted.is_empty(), "one of what waits is next");
-        let sector = next.map(|next| requests[next].sector);
-        assert_eq!(self.next_sector(), sector, "where the next one starts is known");
         sorted.sort();
         fifo.sort();
         assert_eq!(sorted, fifo, "both lists hold the same");
@@ -314,7 +285,6 @@ mod tests {
         waiting.prefer(&requests, upwards_from(0), rq);
         requests.get_mut(rq).sector = Sector(92);
         waiting.set_start_in_place(&mut requests, rq);
-        assert_eq!(waiting.next_sector(), Some(Sector(92)));
         assert_eq!(waiting.find_start(&requests, Sector(92)), Some(rq));
         waiting.check(&requests);
     }

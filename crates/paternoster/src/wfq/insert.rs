@@ -46,10 +46,10 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns a request of the bio's own I/O context, class and group that starts where the bio
     /// ends.
-    pub(super) fn front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+    pub(super) fn front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let &IoContext { io_prio, group, .. } = &cx.contexts[bio.ioc];
         let node = self.known_node(bio.ioc, group, io_prio.class())?;
-        self.tree.context(node).queue.find_start(&cx.requests, bio.end())
+        self.tree.context_mut(node).queue.find_front(&cx.requests, bio)
     }
 
     /// A bio merged into `rq`. It is charged with all its sectors when it is dispatched.

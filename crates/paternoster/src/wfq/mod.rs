@@ -229,7 +229,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         Rules { takes_fua: true, ..Rules::default() }
     }
 
-    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+    fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         self.front_merge(cx, bio)
     }
 

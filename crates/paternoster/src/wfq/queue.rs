@@ -12,7 +12,7 @@ use crate::arena::RequestId;
 use crate::device::Device;
 use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
-use crate::request::{Requests, Sector};
+use crate::request::{Bio, Requests, Sector};
 use crate::scheduler::InsertAt;
 
 /// In which order the requests of a context are served.
@@ -130,10 +130,10 @@ impl ContextQueue {
         self.prefer(requests, rq);
     }
 
-    /// A request that starts at `sector`.
+    /// A request that starts where `bio` ends.
     #[inline]
-    pub(super) fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
-        self.sorted.find_start(requests, sector)
+    pub(super) fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
+        self.sorted.find_front(requests, bio)
     }
 
     /// All of them in order of arrival.

@@ -33,8 +33,8 @@ impl Scheduler for Downward {
         self.waiting.insert(&mut cx.requests, rq, cx.now + patience);
     }
 
-    fn find_front_merge(&self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
-        self.waiting.find_start(&cx.requests, bio.end())
+    fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
+        self.waiting.find_front(&cx.requests, bio)
     }
 
     fn request_merged(&mut self, cx: &mut Cx, rq: RequestId, _: MergeKind) {

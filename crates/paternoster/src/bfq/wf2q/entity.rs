@@ -184,7 +184,7 @@ pub(super) struct Timestamps {
     /// The least start below it in its tree, its own included.
     pub(super) least_start: Vtime,
     pub(super) id: EntityId,
-    links: TreeLinks<Slot>,
+    links: TreeLinks,
 }
 
 impl Timestamps {
@@ -249,6 +249,12 @@ impl Entities {
         &self.timestamps[slot.index()]
     }
 
+    /// The entity in that slot, if it is not the empty one.
+    #[inline]
+    pub(super) fn id_at(&self, slot: Slot) -> Option<EntityId> {
+        slot.is_some().then(|| self.at(slot).id)
+    }
+
     /// Sets the finish to where the entity has got `service` from its start on.
     #[inline]
     pub(super) fn finish_after(&mut self, id: EntityId, service: SectorCount) {
@@ -275,16 +281,16 @@ impl IndexMut<EntityId> for Entities {
 
 /// The links by which an entity is on one of the trees of its class, where each knows the least
 /// start below it.
-impl Nodes<Slot> for Entities {
+impl Nodes for Entities {
     const SUMMARIZED: bool = true;
 
     #[inline]
-    fn links(&self, slot: Slot) -> &TreeLinks<Slot> {
+    fn links(&self, slot: Slot) -> &TreeLinks {
         &self.timestamps[slot.index()].links
     }
 
     #[inline]
-    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks<Slot> {
+    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks {
         &mut self.timestamps[slot.index()].links
     }
 
@@ -293,7 +299,8 @@ impl Nodes<Slot> for Entities {
         let times = self.at(slot);
         let mut least = times.start;
         for branch in [Branch::Left, Branch::Right] {
-            if let Some(child) = times.links.child(branch) {
+            let child = times.links.child(branch);
+            if child.is_some() {
                 least = least.min(self.at(child).least_start);
             }
         }

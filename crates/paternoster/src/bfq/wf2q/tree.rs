@@ -15,13 +15,13 @@
 
 use crate::arena::Slot;
 use crate::bfq::wf2q::entity::{Entities, EntityId, OnTree, Vtime};
-use crate::parts::red_black::{Branch, Tree};
+use crate::parts::red_black::{Branch, Nodes as _, Tree};
 use crate::request::SectorCount;
 
 /// Which of the eligible entities is served.
 pub(in crate::bfq) trait Lookup {
     /// One of the entities below `root` that may start by `vtime`; at least one of them may.
-    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot>;
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Slot;
 }
 
 /// As Linux looks: greedily, keeping to the left. It remembers the last eligible entity that it
@@ -31,26 +31,25 @@ pub(in crate::bfq) trait Lookup {
 pub(in crate::bfq) enum Greedy {}
 
 impl Lookup for Greedy {
-    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot> {
-        let mut found = None;
-        let mut node = Some(root);
-        while let Some(here) = node {
-            if entities.at(here).start <= vtime {
-                found = Some(here);
+    #[inline]
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Slot {
+        let mut found = Slot::NONE;
+        let mut node = root;
+        while node.is_some() {
+            if entities.at(node).start <= vtime {
+                found = node;
             }
-            let left = Tree::child(entities, here, Branch::Left);
-            if let Some(left) = left
-                && entities.at(left).least_start <= vtime
-            {
-                node = Some(left);
+            let left = entities.links(node).child(Branch::Left);
+            if left.is_some() && entities.at(left).least_start <= vtime {
+                node = left;
                 continue;
             }
             if found.is_some() {
                 return found;
             }
-            node = Tree::child(entities, here, Branch::Right);
+            node = entities.links(node).child(Branch::Right);
         }
-        None
+        Slot::NONE
     }
 }
 
@@ -75,9 +74,9 @@ pub(super) struct Choice {
 #[derive(Debug, Default)]
 pub(super) struct ClassTree {
     /// Those that wait for service.
-    active: Tree<Slot>,
+    active: Tree,
     /// Those that are not active, but whose finish is still ahead.
-    idle: Tree<Slot>,
+    idle: Tree,
     /// Of these the one that finishes first, and nearly the one that finishes last.
     first_idle: Option<EntityId>,
     last_idle: Option<EntityId>,
@@ -94,7 +93,7 @@ impl ClassTree {
 
     /// The active entity that finishes first, eligible or not.
     pub(super) fn first_active(&self, entities: &Entities) -> Option<EntityId> {
-        self.active.outermost(entities, Branch::Left).map(|slot| entities.at(slot).id)
+        entities.id_at(self.active.outermost(entities, Branch::Left))
     }
 
     pub(super) fn first_idle(&self) -> Option<EntityId> {
@@ -142,7 +141,10 @@ impl ClassTree {
 
     /// The entity to serve, and one that retires as the time has moved up.
     pub(super) fn choose<L: Lookup>(&mut self, entities: &Entities, time: TreeTime) -> Choice {
-        let Some(root) = self.active.root() else { return Choice { next: None, overdue: None } };
+        let root = self.active.root();
+        if root.is_none() {
+            return Choice { next: None, overdue: None };
+        }
         let vtime = self.vtime.max(entities.at(root).least_start);
         let mut overdue = None;
         // A plain comparison, unlike all others.
@@ -150,8 +152,7 @@ impl ClassTree {
             self.vtime = vtime;
             overdue = self.overdue_idle(entities);
         }
-        let next = L::eligible(entities, root, vtime).map(|slot| entities.at(slot).id);
-        Choice { next, overdue }
+        Choice { next: entities.id_at(L::eligible(entities, root, vtime)), overdue }
     }
 
     /// Moves the time on by `service`. Returns the entity that is to retire then.
@@ -180,26 +181,25 @@ impl ClassTree {
 
     /// All entities on the active and on the idle tree, each in order.
     pub(super) fn iter<'a>(&self, entities: &'a Entities) -> impl Iterator<Item = EntityId> + 'a {
-        let next = |&slot: &Slot| Tree::neighbour(entities, slot, Branch::Right);
-        let firsts = [&self.active, &self.idle].map(|tree| tree.outermost(entities, Branch::Left));
-        let slots = firsts.into_iter().flat_map(move |first| std::iter::successors(first, next));
-        slots.map(|slot| entities.at(slot).id)
+        let next = |&id: &EntityId| neighbour(entities, id, Branch::Right);
+        let first = |tree: &Tree| entities.id_at(tree.outermost(entities, Branch::Left));
+        let firsts = [&self.active, &self.idle].map(first);
+        firsts.into_iter().flat_map(move |first| std::iter::successors(first, next))
     }
 }
 
 fn neighbour(entities: &Entities, id: EntityId, branch: Branch) -> Option<EntityId> {
-    Tree::neighbour(entities, Slot::of(id), branch).map(|slot| entities.at(slot).id)
+    entities.id_at(Tree::neighbour(entities, Slot::of(id), branch))
 }
 
 /// Equal finishes in order of insertion.
-fn insert_by_finish(tree: &mut Tree<Slot>, entities: &mut Entities, id: EntityId) {
+fn insert_by_finish(tree: &mut Tree, entities: &mut Entities, id: EntityId) {
     let finish = entities.times(id).finish;
-    let mut below = None;
+    let (mut parent, mut side) = (Slot::NONE, Branch::Left);
     let mut node = tree.root();
-    while let Some(parent) = node {
-        let branch = if entities.at(parent).finish > finish { Branch::Left } else { Branch::Right };
-        below = Some((parent, branch));
-        node = Tree::child(entities, parent, branch);
+    while node.is_some() {
+        (parent, side) = (node, Branch::right_if(entities.at(node).finish <= finish));
+        node = entities.links(node).child(side);
     }
-    tree.insert_below(entities, Slot::of(id), below);
+    tree.insert_below(entities, Slot::of(id), parent, side);
 }

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use super::members::Members;
-use crate::arena::GroupId;
-use crate::parts::keyed_tree::{KeyedTree, PlaceId};
+use crate::arena::{GroupId, Slot};
+use crate::parts::keyed_tree::KeyedTree;
 
 /// What a group was charged, scaled so that groups can be compared.
 ///
@@ -42,7 +42,7 @@ pub(super) struct GroupPlace {
     /// Its vdisktime, or the last one that it had.
     vdisktime: Vdisktime,
     /// None while it has no busy queues.
-    place: Option<PlaceId>,
+    place: Option<Slot>,
 }
 
 impl GroupPlace {

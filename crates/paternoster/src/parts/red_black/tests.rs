@@ -4,66 +4,68 @@ use super::*;
 use proptest::prelude::*;
 
 /// Nodes by index; the index is the key.
-struct Keys(Vec<TreeLinks<usize>>);
+struct Keys(Vec<TreeLinks>);
 
-impl Nodes<usize> for Keys {
-    fn links(&self, key: usize) -> &TreeLinks<usize> {
-        &self.0[key]
+impl Nodes for Keys {
+    fn links(&self, node: Slot) -> &TreeLinks {
+        &self.0[node.index()]
     }
-    fn links_mut(&mut self, key: usize) -> &mut TreeLinks<usize> {
-        &mut self.0[key]
+    fn links_mut(&mut self, node: Slot) -> &mut TreeLinks {
+        &mut self.0[node.index()]
     }
 }
 
-/// Nodes by index, each with a value and with the least value below it.
+/// Nodes by index, each with a value and with the least value below it. The empty node's is the
+/// greatest.
 struct Values {
-    links: Vec<TreeLinks<usize>>,
+    links: Vec<TreeLinks>,
     own: Vec<u32>,
     least: Vec<u32>,
 }
 
-impl Nodes<usize> for Values {
+impl Nodes for Values {
     const SUMMARIZED: bool = true;
 
-    fn links(&self, key: usize) -> &TreeLinks<usize> {
-        &self.links[key]
+    fn links(&self, node: Slot) -> &TreeLinks {
+        &self.links[node.index()]
     }
-    fn links_mut(&mut self, key: usize) -> &mut TreeLinks<usize> {
-        &mut self.links[key]
+    fn links_mut(&mut self, node: Slot) -> &mut TreeLinks {
+        &mut self.links[node.index()]
     }
-    fn summarize(&mut self, key: usize) -> bool {
-        let children = self.links[key].child.into_iter().flatten();
-        let below = children.map(|child| self.least[child]).min();
-        let least = self.own[key].min(below.unwrap_or(u32::MAX));
-        std::mem::replace(&mut self.least[key], least) != least
+    fn summarize(&mut self, node: Slot) -> bool {
+        let below = self.links[node.index()].child.map(|child| self.least[child.index()]);
+        let least = self.own[node.index()].min(below[0]).min(below[1]);
+        std::mem::replace(&mut self.least[node.index()], least) != least
     }
 }
 
 impl Values {
     /// The least value below `node`, by looking at all; each summary on the way is that.
-    fn checked_least(&self, node: usize) -> u32 {
-        let children = self.links[node].child.into_iter().flatten();
-        let least = children.map(|child| self.checked_least(child)).min();
-        let least = self.own[node].min(least.unwrap_or(u32::MAX));
-        assert_eq!(self.least[node], least, "the summary of {node}");
+    fn checked_least(&self, node: Slot) -> u32 {
+        if node.is_none() {
+            return u32::MAX;
+        }
+        let below = self.links[node.index()].child.map(|child| self.checked_least(child));
+        let least = self.own[node.index()].min(below[0]).min(below[1]);
+        assert_eq!(self.least[node.index()], least, "the summary of {node:?}");
         least
     }
 }
 
 /// A key's place: how the search for it went.
-fn place(tree: &Tree<usize>, nodes: &impl Nodes<usize>, key: usize) -> Option<(usize, Branch)> {
-    let mut below = None;
+fn place(tree: &Tree, nodes: &impl Nodes, key: u32) -> (Slot, Branch) {
+    let (mut below, mut side) = (Slot::NONE, Branch::Left);
     let mut node = tree.root();
-    while let Some(parent) = node {
-        let branch = if key < parent { Branch::Left } else { Branch::Right };
-        below = Some((parent, branch));
-        node = Tree::child(nodes, parent, branch);
+    while node.is_some() {
+        side = Branch::right_if(key as usize >= node.index());
+        below = node;
+        node = nodes.links(node).child(side);
     }
-    below
+    (below, side)
 }
 
 struct Numbers {
-    tree: Tree<usize>,
+    tree: Tree,
     keys: Keys,
 }
 
@@ -72,22 +74,23 @@ impl Numbers {
         Self { tree: Tree::default(), keys: Keys(vec![TreeLinks::default(); limit + 1]) }
     }
 
-    fn insert(&mut self, key: usize) {
-        let below = place(&self.tree, &self.keys, key);
-        self.tree.insert_below(&mut self.keys, key, below);
+    fn insert(&mut self, key: u32) {
+        let (below, side) = place(&self.tree, &self.keys, key);
+        self.tree.insert_below(&mut self.keys, Slot::new(key), below, side);
         self.tree.check(&self.keys);
     }
 
-    fn remove(&mut self, key: usize) {
-        self.tree.remove(&mut self.keys, key);
+    fn remove(&mut self, key: u32) {
+        self.tree.remove(&mut self.keys, Slot::new(key));
         self.tree.check(&self.keys);
     }
 
     /// All keys, by steps from the outermost one of a side.
     fn from(&self, side: Branch) -> Vec<usize> {
-        let first = self.tree.outermost(&self.keys, side);
-        let next = |&key: &usize| Tree::neighbour(&self.keys, key, side.other());
-        std::iter::successors(first, next).collect()
+        let some = |node: Slot| node.is_some().then_some(node);
+        let first = some(self.tree.outermost(&self.keys, side));
+        let next = |&node: &Slot| some(Tree::neighbour(&self.keys, node, side.other()));
+        std::iter::successors(first, next).map(Slot::index).collect()
     }
 
     /// The shape: a node, its colour, and in brackets what is below it.
@@ -95,17 +98,17 @@ impl Numbers {
         self.shape_below(self.tree.root())
     }
 
-    fn shape_below(&self, node: Option<usize>) -> String {
-        let Some(key) = node else { return "-".to_owned() };
-        let TreeLinks { child, red, .. } = self.keys.0[key];
-        let colour = if red { "r" } else { "b" };
-        match child {
-            [None, None] => format!("{key}{colour}"),
-            [left, right] => {
-                let (left, right) = (self.shape_below(left), self.shape_below(right));
-                format!("{key}{colour}({left} {right})")
-            }
+    fn shape_below(&self, node: Slot) -> String {
+        if node.is_none() {
+            return "-".to_owned();
         }
+        let links = &self.keys.0[node.index()];
+        let here = format!("{}{}", node.index(), if links.is_red() { "r" } else { "b" });
+        if links.child == [Slot::NONE; 2] {
+            return here;
+        }
+        let [left, right] = links.child.map(|child| self.shape_below(child));
+        format!("{here}({left} {right})")
     }
 }
 
@@ -156,7 +159,7 @@ fn removed_keys_leave_the_textbooks_shapes() {
 proptest! {
     #[test]
     fn any_tree_holds_what_a_sorted_set_holds(
-        keys in proptest::collection::vec(0_usize..64, 0..400),
+        keys in proptest::collection::vec(1_u32..65, 0..400),
     ) {
         let mut tree = Numbers::up_to(64);
         let mut model = std::collections::BTreeSet::new();
@@ -167,33 +170,33 @@ proptest! {
                 model.remove(&key);
                 tree.remove(key);
             }
-            prop_assert_eq!(tree.from(Branch::Left), model.iter().copied().collect::<Vec<_>>());
-            let backwards = model.iter().rev().copied().collect::<Vec<_>>();
+            let ascending: Vec<_> = model.iter().map(|&key| key as usize).collect();
+            let backwards: Vec<_> = ascending.iter().rev().copied().collect();
+            prop_assert_eq!(tree.from(Branch::Left), ascending);
             prop_assert_eq!(tree.from(Branch::Right), backwards);
         }
     }
 
     #[test]
     fn summaries_are_those_of_all_that_hangs_below(
-        steps in proptest::collection::vec((0_usize..64, 0_u32..1000), 0..400),
+        steps in proptest::collection::vec((1_u32..65, 0_u32..1000), 0..400),
     ) {
-        let (links, own) = (vec![TreeLinks::default(); 64], vec![0; 64]);
+        let (links, own) = (vec![TreeLinks::default(); 65], vec![u32::MAX; 65]);
         let mut nodes = Values { links, least: own.clone(), own };
         let mut tree = Tree::default();
-        let mut present = [false; 64];
+        let mut present = [false; 65];
         for (key, value) in steps {
-            present[key] = !present[key];
-            if present[key] {
-                nodes.own[key] = value;
-                let below = place(&tree, &nodes, key);
-                tree.insert_below(&mut nodes, key, below);
+            let node = Slot::new(key);
+            present[node.index()] = !present[node.index()];
+            if present[node.index()] {
+                nodes.own[node.index()] = value;
+                let (below, side) = place(&tree, &nodes, key);
+                tree.insert_below(&mut nodes, node, below, side);
             } else {
-                tree.remove(&mut nodes, key);
+                tree.remove(&mut nodes, node);
             }
             tree.check(&nodes);
-            if let Some(root) = tree.root() {
-                nodes.checked_least(root);
-            }
+            nodes.checked_least(tree.root());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::arena::{GroupId, Slot};
 use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, Vtime};
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::io_context::IoPrio;
-use crate::parts::red_black::{Branch, Tree};
+use crate::parts::red_black::{Branch, Nodes as _, Tree};
 use crate::request::SectorCount;
 
 /// Exactly: of all that may start, the one that finishes first; of equals the one put there first.
@@ -15,11 +15,14 @@ use crate::request::SectorCount;
 pub(super) enum Exact {}
 
 impl Lookup for Exact {
-    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot> {
-        let left = |&node: &Slot| Tree::child(entities, node, Branch::Left);
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Slot {
+        let some = |node: Slot| node.is_some().then_some(node);
+        let left = |&node: &Slot| some(entities.links(node).child(Branch::Left));
         let first = std::iter::successors(Some(root), left).last();
-        let right = |&node: &Slot| Tree::neighbour(entities, node, Branch::Right);
-        std::iter::successors(first, right).find(|&node| entities.at(node).start <= vtime)
+        let right = |&node: &Slot| some(Tree::neighbour(entities, node, Branch::Right));
+        let found =
+            std::iter::successors(first, right).find(|&node| entities.at(node).start <= vtime);
+        found.unwrap_or(Slot::NONE)
     }
 }
 
@@ -59,15 +62,17 @@ impl Field {
         self.tree.iter(&self.entities).collect()
     }
 
-    fn root(&self) -> Option<Slot> {
-        self.all().first().map(|&id| Tree::root_above(&self.entities, Slot::of(id)))
+    fn root(&self) -> Slot {
+        let any = self.all().first().copied();
+        any.map_or(Slot::NONE, |id| Tree::root_above(&self.entities, Slot::of(id)))
     }
 
     /// The least start of `node` and all below it, by looking at all; each on the way knows that.
     fn checked_least_start(&self, node: Slot) -> Vtime {
         let children = [Branch::Left, Branch::Right]
+            .map(|branch| self.entities.links(node).child(branch))
             .into_iter()
-            .filter_map(|branch| Tree::child(&self.entities, node, branch));
+            .filter(|child| child.is_some());
         let starts = children.map(|child| self.checked_least_start(child));
         let least = starts.chain([self.entities.at(node).start]).min().expect("its own at least");
         assert_eq!(self.entities.at(node).least_start, least, "the least start below an entity");
@@ -82,14 +87,13 @@ fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
     for (start, finish) in [(0, 30), (5, 10), (0, 40), (0, 20)] {
         field.insert(start, finish);
     }
-    let root = field.root().expect("it has entities");
+    let root = field.root();
     let finish = |slot| field.finish(field.entities.at(slot).id);
-    let found = |slot: Option<Slot>| slot.map(finish);
     assert_eq!(finish(root), 30);
-    assert_eq!(found(Greedy::eligible(&field.entities, root, at(0))), Some(30));
-    assert_eq!(found(Exact::eligible(&field.entities, root, at(0))), Some(20));
+    assert_eq!(finish(Greedy::eligible(&field.entities, root, at(0))), 30);
+    assert_eq!(finish(Exact::eligible(&field.entities, root, at(0))), 20);
     // Once the left child may start it is found.
-    assert_eq!(found(Greedy::eligible(&field.entities, root, at(5))), Some(10));
+    assert_eq!(finish(Greedy::eligible(&field.entities, root, at(5))), 10);
 }
 
 /// As in Linux, where a queue that comes then starts earlier than it would have.
@@ -129,14 +133,18 @@ proptest! {
                 field.entities.times_mut(id).start = at(length);
                 field.tree.insert_active(&mut field.entities, id);
             }
-            if let Some(root) = field.root() {
-                field.checked_least_start(root);
+            if field.root().is_some() {
+                field.checked_least_start(field.root());
             }
         }
-        let Some(root) = field.root() else { return Ok(()) };
+        let root = field.root();
+        if root.is_none() {
+            return Ok(());
+        }
         let vtime = at(vtime).max(field.entities.at(root).least_start);
-        let greedy = Greedy::eligible(&field.entities, root, vtime).expect("one may start");
-        let exact = Exact::eligible(&field.entities, root, vtime).expect("one may start");
+        let greedy = Greedy::eligible(&field.entities, root, vtime);
+        let exact = Exact::eligible(&field.entities, root, vtime);
+        prop_assert!(greedy.is_some() && exact.is_some(), "one may start");
         prop_assert!(field.entities.at(greedy).start <= vtime, "it may start");
         let start = |&id: &EntityId| field.entities.times(id).start;
         let may_start = field.all().into_iter().filter(|id| start(id) <= vtime);
