@@ -125,6 +125,7 @@ mod parts;
 mod plug;
 pub mod poll;
 mod request;
+mod requests;
 pub mod scheduler;
 mod stats;
 mod synchrony;

@@ -13,9 +13,8 @@ use bitflags::bitflags;
 use slotmap::KeyData;
 use smallvec::SmallVec;
 
-use crate::arena::{Arena, GroupId, IocId, Linked, ListLinks, RequestId};
+use crate::arena::{GroupId, IocId, ListLinks, RequestId};
 use crate::io_context::IoPrio;
-use crate::parts::sort_list::SortNodes;
 use crate::synchrony::Synchrony;
 use crate::time::Instant;
 
@@ -335,6 +334,9 @@ pub struct Request {
     /// that has queues.
     pub(crate) queue: KeyData,
     pub(crate) place: Place,
+    /// 2 if it is synchronous, and 1 more if it has the priority flag: of two requests of a queue
+    /// the more urgent one goes first, wherever it is.
+    pub(crate) urgency: u8,
     /// Whether it was bound to the current scheduler, which is then notified of its completion.
     pub(crate) bound: bool,
     /// Whether it never merges again, because it refused a bio for its size or was requeued.
@@ -349,6 +351,35 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request of which nothing is known yet.
+    pub(crate) fn blank() -> Self {
+        let start = Instant::START;
+        Self {
+            op: Op::Read,
+            flags: BioFlags::empty(),
+            io_prio: IoPrio::default(),
+            segments: 0,
+            sectors: SectorCount(0),
+            sector: Sector(0),
+            ioc: IocId::default(),
+            group: GroupId::default(),
+            start,
+            deadline: start,
+            dispatched: start,
+            sequence: 0,
+            queue: KeyData::default(),
+            place: Place::Made,
+            urgency: 0,
+            bound: false,
+            never_merge: false,
+            hashed: false,
+            token: 0,
+            bios: UserDataList::new(),
+            by_end: ListLinks::default(),
+            by_arrival: ListLinks::default(),
+        }
+    }
+
     /// The sector behind its last.
     #[inline]
     pub fn end(&self) -> Sector {
@@ -425,144 +456,22 @@ impl Request {
     }
 }
 
+/// How urgent a request of that bio is ([`Request::urgency`]).
+#[inline]
+pub(crate) fn urgency_of(bio: &Bio) -> u8 {
+    u8::from(bio.is_sync()) << 1 | u8::from(bio.flags.contains(BioFlags::PRIO))
+}
+
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}[{},+{}) of bio {}", self.op, self.sector.0, self.sectors.0, self.name())
     }
 }
 
-/// The requests of one elevator.
-#[derive(Debug, Default)]
-pub struct Requests {
-    slots: Arena<RequestId, Request>,
-    /// Their nodes in sort lists.
-    pub(crate) sort_nodes: SortNodes,
-    made: u64,
-}
-
-impl Requests {
-    #[inline]
-    pub(crate) fn add(
-        &mut self,
-        now: Instant,
-        bio: &Bio,
-        io_prio: IoPrio,
-        group: GroupId,
-    ) -> RequestId {
-        self.made += 1;
-        let rq = self.slots.insert(Request {
-            op: bio.op,
-            flags: bio.flags,
-            io_prio,
-            segments: bio.segments,
-            sectors: bio.sectors,
-            sector: bio.sector,
-            ioc: bio.ioc,
-            group,
-            start: now,
-            deadline: now,
-            dispatched: now,
-            sequence: self.made,
-            queue: KeyData::default(),
-            place: Place::Made,
-            bound: false,
-            // Zeroes carry no data to gather.
-            never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
-            hashed: false,
-            token: 0,
-            bios: UserDataList::from_slice(&[bio.user_data]),
-            by_end: ListLinks::default(),
-            by_arrival: ListLinks::default(),
-        });
-        self.sort_nodes.add(rq);
-        rq
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, rq: RequestId) -> &mut Request {
-        self.slots.remove(rq).expect("a request is freed once")
-    }
-
-    /// The request, which exists.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, rq: RequestId) -> &mut Request {
-        &mut self.slots[rq]
-    }
-
-    /// Returns the request of that key, if it exists.
-    #[inline]
-    pub fn get(&self, rq: RequestId) -> Option<&Request> {
-        self.slots.get(rq)
-    }
-
-    /// How many requests exist.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Returns whether none exists.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// Returns every request that exists.
-    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        self.slots.iter()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestId, &mut Request)> {
-        self.slots.iter_mut()
-    }
-
-    /// Sorts requests by arrival, and those of one instant in the order in which they were made.
-    pub(crate) fn sort_by_arrival(&self, list: &mut [RequestId]) {
-        list.sort_unstable_by_key(|&rq| (self[rq].start, self[rq].sequence));
-    }
-}
-
-impl std::ops::Index<RequestId> for Requests {
-    type Output = Request;
-    /// The request. Where it is gone, debug builds panic; others may return another.
-    #[inline]
-    fn index(&self, rq: RequestId) -> &Request {
-        &self.slots[rq]
-    }
-}
-
-/// Names the links of a request in a list in order of arrival: a fifo, a dispatch list.
-#[derive(Debug)]
-pub(crate) enum ByArrival {}
-/// Names the links of a request in a chain of the merge hash.
-#[derive(Debug)]
-pub(crate) enum ByEnd {}
-
-impl Linked<RequestId, ByArrival> for Requests {
-    #[inline]
-    fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
-        &self[rq].by_arrival
-    }
-    #[inline]
-    fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
-        &mut self.get_mut(rq).by_arrival
-    }
-}
-
-impl Linked<RequestId, ByEnd> for Requests {
-    #[inline]
-    fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
-        &self[rq].by_end
-    }
-    #[inline]
-    fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
-        &mut self.get_mut(rq).by_end
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::requests::Requests;
     use std::ops::Range;
 
     /// A read of those sectors, of no context in particular.

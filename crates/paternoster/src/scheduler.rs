@@ -23,7 +23,7 @@ pub use crate::io_context::{IoContext, IoContexts};
 pub use crate::parts::fifo::Fifo;
 pub use crate::parts::sort_list::SortList;
 pub use crate::parts::waiting::WaitingRequests;
-pub use crate::request::Requests;
+pub use crate::requests::Requests;
 pub use crate::stats::{DemandStats, ShareStats, SliceStats};
 #[doc(inline)]
 pub use crate::{

@@ -6,6 +6,8 @@
 //!   arena:   [ … links ⇄ links ⇄ links … ]     the links live in the things themselves
 //! ```
 
+use std::marker::PhantomData;
+
 use slotmap::Key;
 
 /// The links of a thing in a [`List`].
@@ -33,12 +35,12 @@ pub(crate) trait Linked<K, L> {
 pub(crate) struct List<K, L> {
     first: Option<K>,
     last: Option<K>,
-    kind: std::marker::PhantomData<L>,
+    kind: PhantomData<L>,
 }
 
 impl<K, L> Default for List<K, L> {
     fn default() -> Self {
-        Self { first: None, last: None, kind: std::marker::PhantomData }
+        Self { first: None, last: None, kind: PhantomData }
     }
 }
 
@@ -132,6 +134,53 @@ impl<K: Key, L> List<K, L> {
     }
 
     /// The one after `key`.
+    pub(crate) fn after(arena: &impl Linked<K, L>, key: K) -> Option<K> {
+        arena.list_links(key).after
+    }
+}
+
+/// A doubly linked list with a head alone, as Linux's `hlist`: a bucket of a hash table.
+#[derive(Debug)]
+pub(crate) struct Hlist<K, L> {
+    first: Option<K>,
+    kind: PhantomData<L>,
+}
+
+impl<K, L> Default for Hlist<K, L> {
+    fn default() -> Self {
+        Self { first: None, kind: PhantomData }
+    }
+}
+
+impl<K: Key, L> Hlist<K, L> {
+    #[inline]
+    pub(crate) fn first(&self) -> Option<K> {
+        self.first
+    }
+
+    #[inline]
+    pub(crate) fn push_front(&mut self, arena: &mut impl Linked<K, L>, key: K) {
+        let after = self.first.replace(key);
+        *arena.list_links_mut(key) = ListLinks { before: None, after };
+        if let Some(after) = after {
+            arena.list_links_mut(after).before = Some(key);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, arena: &mut impl Linked<K, L>, key: K) {
+        let ListLinks { before, after } = *arena.list_links(key);
+        match before {
+            Some(before) => arena.list_links_mut(before).after = after,
+            None => self.first = after,
+        }
+        if let Some(after) = after {
+            arena.list_links_mut(after).before = before;
+        }
+    }
+
+    /// The one after `key`.
+    #[inline]
     pub(crate) fn after(arena: &impl Linked<K, L>, key: K) -> Option<K> {
         arena.list_links(key).after
     }

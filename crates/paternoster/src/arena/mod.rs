@@ -13,6 +13,7 @@
 //! between a look-up is a bound and a load, and only debug builds compare the generation as well.
 
 mod list;
+mod parallel;
 mod side_table;
 
 use std::marker::PhantomData;
@@ -20,7 +21,8 @@ use std::ops::{Index, IndexMut};
 
 use slotmap::{Key, KeyData, new_key_type};
 
-pub(crate) use list::{Linked, List, ListLinks};
+pub(crate) use list::{Hlist, Linked, List, ListLinks};
+pub(crate) use parallel::Parallel;
 pub use side_table::SideTable;
 
 new_key_type! {
@@ -144,6 +146,20 @@ impl<K: Key, V> Arena<K, V> {
         key
     }
 
+    /// Adds a thing to a slot with what is left of the one before, or of `blank()` in a slot that
+    /// was never used. Returns it with its key, to be set up.
+    #[inline]
+    pub(crate) fn reuse(&mut self, blank: impl FnOnce() -> V) -> (K, &mut V) {
+        let Some(index) = self.free.pop() else {
+            let key = self.append(|_| blank());
+            return (key, &mut self.values[index_of(key) as usize]);
+        };
+        let generation = &mut self.generations[index as usize];
+        *generation += 1;
+        self.len += 1;
+        (key_of(index, *generation), &mut self.values[index as usize])
+    }
+
     /// Adds a thing in a slot of its own.
     #[cold]
     fn append(&mut self, make: impl FnOnce(K) -> V) -> K {
@@ -265,6 +281,18 @@ mod tests {
         assert_eq!(index_of(c), index_of(a), "the slot that was freed last is used first");
         assert_eq!((arena[b], arena[c], arena.get(a)), (8, 9, None));
         assert!(arena.iter().eq([(c, &9), (b, &8)]));
+    }
+
+    #[test]
+    fn slot_is_used_again_with_what_is_left_in_it() {
+        let mut arena = Arena::<RequestId, u32>::default();
+        let (a, value) = arena.reuse(|| 0);
+        *value = 7;
+        arena.remove(a);
+        let (b, left) = arena.reuse(|| 0);
+        assert_eq!((*left, b == a, arena.contains_key(a)), (7, false, false));
+        let (_, blank) = arena.reuse(|| 0);
+        assert_eq!((*blank, arena.len()), (0, 2));
     }
 
     #[test]

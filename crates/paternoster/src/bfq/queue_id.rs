@@ -3,7 +3,7 @@
 pub(super) use crate::bfq::wf2q::QueueId;
 
 use crate::arena::RequestId;
-use crate::request::Requests;
+use crate::requests::Requests;
 
 /// The queue of a request, from its making to its end.
 #[inline]

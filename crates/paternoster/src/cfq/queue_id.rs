@@ -3,7 +3,7 @@
 use slotmap::new_key_type;
 
 use crate::arena::RequestId;
-use crate::request::Requests;
+use crate::requests::Requests;
 
 new_key_type! {
     /// Names a queue for as long as it exists.

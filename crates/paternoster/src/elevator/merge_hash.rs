@@ -3,8 +3,9 @@
 //! Of several requests that end at one sector it finds the one that was hashed last, and only that
 //! one. It may hide a better candidate, in Linux as here. Each bucket is a chain, newest first.
 
-use crate::arena::{List, RequestId};
-use crate::request::{ByEnd, Requests, Sector};
+use crate::arena::{Hlist, RequestId};
+use crate::request::Sector;
+use crate::requests::{ByEnd, Requests};
 
 /// As many buckets as Linux has. The table grows with the requests in it.
 const BUCKETS_AT_START: usize = 64;
@@ -19,7 +20,7 @@ const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 /// A hash table of queued requests by their end.
 #[derive(Debug)]
 pub(super) struct MergeHash {
-    buckets: Vec<List<RequestId, ByEnd>>,
+    buckets: Vec<Hlist<RequestId, ByEnd>>,
     count: usize,
 }
 
@@ -49,9 +50,15 @@ impl MergeHash {
     /// The request hashed last of those that end at `end` and may merge at all.
     #[inline]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
-        let newest = self.buckets[self.bucket(end)].first();
-        std::iter::successors(newest, |&rq| List::<_, ByEnd>::after(requests, rq))
-            .find(|&rq| requests[rq].end() == end && requests[rq].is_mergeable())
+        let mut found = self.buckets[self.bucket(end)].first();
+        while let Some(rq) = found {
+            let request = &requests[rq];
+            if request.end() == end && request.is_mergeable() {
+                break;
+            }
+            found = Hlist::<_, ByEnd>::after(requests, rq);
+        }
+        found
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
@@ -66,9 +73,9 @@ impl MergeHash {
     fn grow(&mut self, requests: &mut Requests) {
         let doubled = new_buckets(self.buckets.len() * 2);
         for chain in std::mem::replace(&mut self.buckets, doubled) {
-            let mut oldest = chain.last();
-            while let Some(rq) = oldest {
-                oldest = List::<_, ByEnd>::before(requests, rq);
+            let after = |&rq: &RequestId| Hlist::<_, ByEnd>::after(requests, rq);
+            let newest_first: Vec<_> = std::iter::successors(chain.first(), after).collect();
+            for rq in newest_first.into_iter().rev() {
                 let bucket = self.bucket(requests[rq].end());
                 self.buckets[bucket].push_front(requests, rq);
             }
@@ -76,8 +83,8 @@ impl MergeHash {
     }
 }
 
-fn new_buckets(count: usize) -> Vec<List<RequestId, ByEnd>> {
-    std::iter::repeat_with(List::default).take(count).collect()
+fn new_buckets(count: usize) -> Vec<Hlist<RequestId, ByEnd>> {
+    std::iter::repeat_with(Hlist::default).take(count).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 
 use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
-use crate::request::Requests;
+use crate::requests::Requests;
 use crate::scheduler::InsertAt;
 use crate::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The fifo: requests in order of arrival, each with a deadline from its scheduler.
 
 use crate::arena::{List, RequestId};
-use crate::request::{ByArrival, Requests};
+use crate::requests::{ByArrival, Requests};
 use crate::time::Instant;
 
 /// Requests in order of arrival. A request is in one fifo at a time. It has to be taken out before

@@ -1,11 +1,10 @@
 //! The seek order: which of two requests is next. It prefers those ahead, and goes back only a
 //! little.
 
-use std::cmp::Reverse;
-
 use crate::arena::RequestId;
 use crate::parts::sort_list::SortList;
-use crate::request::{Request, Requests, Sector, SectorCount};
+use crate::request::{Sector, SectorCount};
+use crate::requests::Requests;
 
 /// The rule for the next request after a position.
 #[derive(Clone, Copy, Debug)]
@@ -45,32 +44,39 @@ impl SeekOrder {
     ) -> Option<RequestId> {
         let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
         let (rq_a, rq_b) = (&requests[first], &requests[second]);
-        if rq_a.is_sync() != rq_b.is_sync() {
-            return if rq_a.is_sync() { a } else { b };
+        if rq_a.urgency != rq_b.urgency {
+            return if rq_a.urgency > rq_b.urgency { a } else { b };
         }
-        if rq_a.has_prio() != rq_b.has_prio() {
-            return if rq_a.has_prio() { a } else { b };
-        }
-        let rank = |rq: &Request| (self.cost(rq), Reverse(rq.sector));
-        if rank(rq_a) <= rank(rq_b) { a } else { b }
+        let (cost_a, cost_b) = (self.cost(rq_a.sector), self.cost(rq_b.sector));
+        // Of two that cost the same, the one ahead.
+        let is_a = if cost_a == cost_b { rq_a.sector >= rq_b.sector } else { cost_a < cost_b };
+        if is_a { a } else { b }
     }
 
-    /// Returns the distance to the request. For one too far behind it is beyond all those ahead, in
-    /// sector order. It is computed without a branch, which could not be predicted.
-    fn cost(&self, rq: &Request) -> u128 {
-        let distance = rq.sector.0.abs_diff(self.from.0);
-        let ahead = rq.sector >= self.from;
-        let too_far_behind = !ahead && distance > u64::from(self.back_max.0);
-        let here = distance.saturating_mul(if ahead { 1 } else { self.back_penalty.into() });
-        let cost = if too_far_behind { rq.sector.0 } else { here };
-        (u128::from(too_far_behind) << u64::BITS) | u128::from(cost)
+    /// Returns the distance to `sector`, and before it whether that is too far behind: then it
+    /// comes after all that is ahead, and the distance counts from the lowest sector.
+    #[inline]
+    fn cost(&self, sector: Sector) -> (bool, u64) {
+        if sector >= self.from {
+            return (false, sector.0 - self.from.0);
+        }
+        let distance = self.from.0 - sector.0;
+        if distance > u64::from(self.back_max.0) {
+            return (true, sector.0);
+        }
+        (false, distance.saturating_mul(self.back_penalty.into()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::request::tests::{bio, request};
+    use crate::request::{Bio, BioFlags, Op};
 
     /// A head at 1000 that looks 100 sectors back, at twice the price.
     const ORDER: SeekOrder =
@@ -84,6 +90,33 @@ mod tests {
         let found = ORDER.better(&requests, first, second);
         assert_eq!(found, ORDER.better(&requests, second, first), "the order does not matter");
         requests[found.expect("one of two")].sector.0
+    }
+
+    proptest! {
+        /// The model ranks each request by itself: urgency, then whether it is too far behind, then
+        /// the cost, then the higher sector.
+        #[test]
+        fn any_two_requests_are_in_the_order_of_their_ranks(
+            starts in [800_u64..1200, 800_u64..1200],
+            flags in [0_u8..4, 0_u8..4],
+        ) {
+            let mut requests = Requests::default();
+            let [a, b] = [0, 1].map(|one| {
+                let sync = if flags[one] & 1 == 1 { BioFlags::SYNC } else { BioFlags::empty() };
+                let prio = if flags[one] & 2 == 2 { BioFlags::PRIO } else { BioFlags::empty() };
+                let bio = bio(starts[one]..starts[one] + 8).with_flags(sync | prio);
+                request(&mut requests, &Bio { op: Op::Write, ..bio })
+            });
+            let rank = |rq: RequestId| {
+                let request = &requests[rq];
+                let (at, back) = (request.sector.0, 1000_u64.saturating_sub(request.sector.0));
+                let far = back > 100;
+                let cost = if far { at } else if back > 0 { back * 2 } else { at - 1000 };
+                (!request.is_sync(), !request.has_prio(), far, cost, Reverse(at))
+            };
+            let expected = if rank(a) <= rank(b) { a } else { b };
+            prop_assert_eq!(ORDER.better(&requests, Some(a), Some(b)), Some(expected));
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::arena::{Generation, RequestId, Slot};
 use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
-use crate::request::{Bio, Requests, Sector};
+use crate::request::{Bio, Sector};
+use crate::requests::Requests;
 
 /// A request in a sort list: what the tree reads on the way down, and its neighbours in sector
 /// order. Two nodes are a cache line.

@@ -14,7 +14,8 @@ use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
 use crate::parts::seek_order::SeekOrder;
 use crate::parts::sort_list::SortList;
-use crate::request::{Bio, Requests, Sector};
+use crate::request::{Bio, Sector};
+use crate::requests::Requests;
 use crate::time::Instant;
 
 /// What became of the next request of a queue.

@@ -7,7 +7,7 @@ mod slices;
 
 use std::ops::AddAssign;
 
-use crate::arena::{GroupId, SideTable};
+use crate::arena::{GroupId, Parallel, SideTable};
 use crate::request::{Bio, Op, Request};
 use crate::time::{Instant, Nanos};
 
@@ -192,7 +192,7 @@ pub(crate) struct Departed {
 /// The counts of one elevator.
 #[derive(Debug, Default)]
 pub struct Stats {
-    by_group: SideTable<GroupId, GroupStats>,
+    by_group: Parallel<GroupId, GroupStats>,
     /// The counts of removed groups, by parent.
     pub(crate) departed: SideTable<GroupId, Departed>,
     switches: SwitchStats,
@@ -215,6 +215,7 @@ impl Stats {
     ///
     /// Where the group is gone.
     pub fn group(&self, group: GroupId) -> &GroupStats {
+        assert!(self.by_group.contains_key(group), "the group is gone");
         &self.by_group[group]
     }
 
@@ -229,12 +230,12 @@ impl Stats {
     }
 
     pub(crate) fn add_group(&mut self, group: GroupId) {
-        self.by_group.insert(group, GroupStats::default());
+        self.by_group.set(group, GroupStats::default());
     }
 
     /// Removes a group; its parent keeps `last`, the counts of the group and of those below it.
     pub(crate) fn remove_group(&mut self, group: GroupId, parent: GroupId, last: &Departed) {
-        self.by_group.remove(group);
+        self.by_group.forget(group);
         self.departed.remove(group);
         if !self.departed.contains_key(parent) {
             self.departed.insert(parent, Departed::default());

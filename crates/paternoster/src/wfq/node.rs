@@ -24,7 +24,7 @@ use super::siblings::Siblings;
 use super::tournament::{Seat, Tag};
 use crate::arena::{Arena, GroupId, IocId};
 use crate::io_context::IoClass;
-use crate::request::Requests;
+use crate::requests::Requests;
 use crate::stats::ShareStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::ShareOf;

@@ -12,7 +12,8 @@ use crate::arena::RequestId;
 use crate::device::Device;
 use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
-use crate::request::{Bio, Requests, Sector};
+use crate::request::{Bio, Sector};
+use crate::requests::Requests;
 use crate::scheduler::InsertAt;
 
 /// In which order the requests of a context are served.
