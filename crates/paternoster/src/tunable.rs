@@ -144,8 +144,10 @@ pub(crate) fn span(value: i64) -> Nanos {
 
 /// Returns a number that a table keeps; its range excludes those that do not fit.
 #[inline]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is a u32's")]
 pub(crate) fn number(value: i64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
+    debug_assert!(u32::try_from(value).is_ok(), "{value}: its range excludes it");
+    value as u32
 }
 
 /// Declares a scheduler's tunables: a struct with a field for each, in the attribute's own unit,

@@ -172,7 +172,7 @@ impl<K: Key, V> Arena<K, V> {
     }
 
     /// Frees the slot of a thing, if there is one of that key, and returns what is left in it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
         if !self.contains_key(key) {
             return None;

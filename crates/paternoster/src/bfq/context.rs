@@ -54,6 +54,7 @@ impl ContextState {
 
 impl<T: Trace> Bfq<T> {
     /// Binds a request to its queue: it is new, or was requeued.
+    #[inline(always)]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
@@ -77,6 +78,8 @@ impl<T: Trace> Bfq<T> {
 
     /// A queue gets its first request and may belong to a burst. A queue that a split has created
     /// does not for a while.
+    #[cold]
+    #[inline(never)]
     fn join_burst(&mut self, cx: &Cx, queue: QueueId) {
         let now = cx.jiffies();
         let state = &self.queues[queue];
@@ -99,6 +102,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// A request has ended: its queue and its context are freed if nothing else needs them.
+    #[inline(always)]
     pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.wf2q.count_request(queue, -1);
@@ -110,6 +114,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns the queue for a new request of `ioc`. The context may leave a shared queue by that.
+    #[inline(always)]
     fn queue_for(&mut self, cx: &Cx, ioc: IocId, synchrony: Synchrony) -> QueueId {
         let context = &self.contexts[ioc];
         let Some(queue) = context.queues[synchrony] else {
@@ -122,6 +127,8 @@ impl<T: Trace> Bfq<T> {
         self.split(cx, ioc, queue)
     }
 
+    #[cold]
+    #[inline(never)]
     fn make_queue_for(&mut self, cx: &Cx, ioc: IocId, synchrony: Synchrony) -> QueueId {
         if synchrony.is_sync() {
             let queue = self.make_sync_queue(cx, ioc);
@@ -166,7 +173,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns whether the context has the priority and group that it had at its last request.
-    #[inline]
+    #[inline(always)]
     fn is_unchanged(&self, cx: &Cx, ioc: IocId, group: GroupId) -> bool {
         let io_prio = cx.contexts[ioc].io_prio;
         self.contexts
@@ -176,6 +183,8 @@ impl<T: Trace> Bfq<T> {
 
     /// The priority of the context may have changed since its last request. Its sync queue follows
     /// when it is next put on its tree, even if it is shared.
+    #[cold]
+    #[inline(never)]
     fn follow_priority(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         let io_prio = cx.contexts[ioc].io_prio;
         let Some(context) = self.contexts.get_mut(ioc) else {
@@ -203,6 +212,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The context may have moved to another group since its last bio. Its own queue moves along; a
     /// shared queue stays behind.
+    #[inline(always)]
     pub(super) fn follow_group(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         let before = context.group.replace(group);
@@ -236,7 +246,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns the queue into which a bio of `ioc` would go, if it exists.
-    #[inline]
+    #[inline(always)]
     pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
         self.contexts.get(ioc)?.queues[synchrony]
     }
@@ -251,6 +261,8 @@ impl<T: Trace> Bfq<T> {
         self.free_context_if_unused(cx, ioc);
     }
 
+    #[cold]
+    #[inline(never)]
     fn leave_queues(&mut self, cx: &Cx, ioc: IocId) {
         for synchrony in [Synchrony::Sync, Synchrony::Async] {
             let Some(queue) = self.contexts[ioc].queues[synchrony] else { continue };
@@ -265,6 +277,8 @@ impl<T: Trace> Bfq<T> {
 
     /// Frees a context that has exited and has no request left. It uses no queue any more, unless
     /// a request that was requeued since has given it one.
+    #[cold]
+    #[inline(never)]
     fn free_context_if_unused(&mut self, cx: &Cx, ioc: IocId) {
         let Some(context) = self.contexts.get(ioc) else { return };
         if context.exited && context.requests_bound == 0 {

@@ -30,7 +30,7 @@ const MERGE_WINDOW_PARTS: u32 = 10;
 impl<T: Trace> Bfq<T> {
     /// Returns the queue into which a request of `ioc` at `sector` goes instead of `queue`, if any.
     /// May set up a merge of queues.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cooperator(
         &mut self,
         cx: &Cx,
@@ -47,6 +47,8 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn look_for_cooperator(
         &mut self,
         cx: &Cx,
@@ -81,6 +83,7 @@ impl<T: Trace> Bfq<T> {
     /// Follows a merge of queues that is due for the bio's context, as Linux does at every request
     /// that might absorb the bio. Returns whether `rq` is in the queue of the bio then, so that it
     /// may absorb it.
+    #[inline(always)]
     pub(super) fn allow_bio_merge(&mut self, cx: &Cx, rq: RequestId, bio: &Bio) -> bool {
         if bio.is_sync() && !cx.requests[rq].is_sync() {
             return false;
@@ -122,6 +125,8 @@ impl<T: Trace> Bfq<T> {
 
     /// Sets up a merge: the users of `queue` are to go to `other`, or to the queue into which
     /// `other` is to merge. Returns that queue.
+    #[cold]
+    #[inline(never)]
     pub(super) fn set_up_merge(
         &mut self,
         cx: &Cx,
@@ -153,6 +158,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Moves `ioc` from `queue` to `target`, the end of its chain, one queue at a time.
+    #[cold]
+    #[inline(never)]
     pub(super) fn redirect(&mut self, cx: &Cx, ioc: IocId, queue: QueueId, target: QueueId) {
         let mut here = queue;
         while here != target {
@@ -218,6 +225,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
     /// place there.
+    #[inline(always)]
     pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if let (Some(slot), Some(next)) = (state.position, state.next()) {

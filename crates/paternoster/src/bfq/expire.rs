@@ -33,6 +33,8 @@ struct ServiceSpeed {
 
 impl<T: Trace> Bfq<T> {
     /// Ends the service now.
+    #[cold]
+    #[inline(never)]
     pub(super) fn expire(&mut self, cx: &Cx, queue: QueueId, why: BudgetEnd) {
         self.expire_as_of(cx, queue, why, cx.now);
     }

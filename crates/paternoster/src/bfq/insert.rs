@@ -24,6 +24,7 @@ const SMALL: SectorCount = SectorCount(32);
 impl<T: Trace> Bfq<T> {
     /// Inserts a request into its queue, or into the queue of others that work on the same part of
     /// the device.
+    #[inline(always)]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, sector) = (request.ioc, request.sector);
@@ -38,6 +39,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Learns from a request of `ioc` that is about to be added to `queue`.
+    #[inline(always)]
     fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId, ioc: IocId) {
         let slice_idle = self.tunables.slice_idle();
         let state = &mut self.queues[queue];
@@ -53,6 +55,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Judges whether the queue has a short think time. For a while after a split it is not judged.
+    #[inline(always)]
     fn update_think_time(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         let now = cx.jiffies();
         let slice_idle = self.tunables.slice_idle();
@@ -75,7 +78,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Judges whether the queue is I/O-bound, as a request arrives.
-    #[inline]
+    #[inline(always)]
     fn update_io_bound(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         let ends_idleness = state.is_empty() && state.in_flight == 0;
@@ -83,6 +86,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Puts a request into its queue, which is busy from now on.
+    #[inline(always)]
     fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let ioc = cx.requests[rq].ioc;
         let was_raised = self.is_raised(queue);
@@ -119,6 +123,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it is the better one.
+    #[inline(always)]
     fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) -> Next {
         let order = self.seek_order(self.head);
         self.queues[queue].waiting.prefer(&cx.requests, order, rq)
@@ -126,6 +131,8 @@ impl<T: Trace> Bfq<T> {
 
     /// A queue without requests has one now and becomes busy. Returns as what it was eligible to be
     /// raised.
+    #[cold]
+    #[inline(never)]
     fn become_busy(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) -> EligibleAs {
         let now = cx.jiffies();
         let eligibility = self.raising_eligibility(cx, queue, cx.requests[rq].ioc);
@@ -152,6 +159,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The queue is busy from now on.
+    #[cold]
+    #[inline(never)]
     fn add_busy(&mut self, cx: &Cx, queue: QueueId) {
         self.activate(cx, queue);
         let state = &mut self.queues[queue];
@@ -168,6 +177,7 @@ impl<T: Trace> Bfq<T> {
     /// A request arrives while the device may idle for its queue. A single small request leaves the
     /// timer running where idling boosts the throughput: the next dispatch finds the request
     /// anyway, and it may grow until then.
+    #[inline(always)]
     fn end_idling(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let state = &self.queues[queue];
         if self.in_service != Some(queue) || !state.idling {
@@ -185,6 +195,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Removes a waiting request from its queue. If it was the next one, the request after it is.
+    #[inline(always)]
     pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let mut next = self.queues[queue].next();
         let was_next = next == Some(rq);
@@ -199,6 +210,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// One request less waits in the queue, which may be empty now.
+    #[inline(always)]
     fn note_removal(&mut self, cx: &Cx, queue: QueueId) {
         self.queued -= 1;
         let state = &self.queues[queue];

@@ -309,7 +309,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Frees the queue if nothing keeps it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn free_queue_if_unused(&mut self, cx: &Cx, queue: QueueId) -> QueueFate {
         let state = &self.queues[queue];
         if state.users > 0 {

@@ -22,6 +22,7 @@ enum Verdict {
 
 impl<T: Trace> Bfq<T> {
     /// Returns the queue to dispatch from; it has a request.
+    #[inline(always)]
     pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let mut candidate = self.in_service;
         if let Some(in_service) = candidate
@@ -57,6 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue's time is over. If it is empty and the device idles for it, the
     /// idle timer decides instead.
+    #[inline(always)]
     fn is_service_over(&self, cx: &Cx, queue: QueueId) -> bool {
         self.is_timed_out(cx, queue)
             && !(self.queues[queue].is_empty() && self.is_idling_better(cx, queue))
@@ -64,16 +66,19 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue in service has had its time. While the device idles for it, this
     /// is false if less than a third of its budget is left: its service will end soon anyway.
+    #[inline(always)]
     pub(super) fn is_timed_out(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         (!state.idling || self.has_third_left(queue)) && state.is_past_deadline(cx.jiffies())
     }
 
     /// Returns whether a third of the budget or more is left.
+    #[inline(always)]
     pub(super) fn has_third_left(&self, queue: QueueId) -> bool {
         self.wf2q.left(queue) >= i64::from(self.wf2q.budget(queue).0 / 3)
     }
 
+    #[inline(always)]
     fn judge(&self, cx: &Cx, queue: QueueId) -> Verdict {
         let state = &self.queues[queue];
         if let Some(next) = state.next() {
@@ -87,6 +92,8 @@ impl<T: Trace> Bfq<T> {
         self.judge_empty(cx, queue, state)
     }
 
+    #[cold]
+    #[inline(never)]
     fn judge_empty(&self, cx: &Cx, queue: QueueId, state: &Queue) -> Verdict {
         if state.idling {
             Verdict::Wait(WaitReason::IdleTimer)
@@ -98,6 +105,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Puts the queue in service that is due, if one is busy.
+    #[cold]
+    #[inline(never)]
     fn serve_next(&mut self, cx: &Cx) -> Option<QueueId> {
         self.service_head = Sector(0);
         if self.busy.count() == 0 {

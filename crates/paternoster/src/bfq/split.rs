@@ -24,6 +24,8 @@ pub(super) struct Saved {
 
 impl<T: Trace> Bfq<T> {
     /// Keeps the state of the queue for its owner, if it has one.
+    #[cold]
+    #[inline(never)]
     pub(super) fn save(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let Some(owner) = state.owner else { return };
@@ -58,6 +60,8 @@ impl<T: Trace> Bfq<T> {
 
     /// Splits `ioc` from the shared queue. Returns its queue from now on: a new one, or the same if
     /// `ioc` is the last user. That queue gets the state back that was saved for `ioc`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn split(&mut self, cx: &Cx, ioc: IocId, queue: QueueId) -> QueueId {
         let state = &mut self.queues[queue];
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueueSplit { queue: state.name() }));

@@ -99,7 +99,7 @@ impl<T: Trace> Cfq<T> {
             self.check_share(cx, id);
         }
         let in_flight: u32 = self.groups.values().map(|group| group.in_flight).sum();
-        assert_eq!(in_flight, self.in_flight.0.iter().sum(), "requests in flight, by group");
+        assert_eq!(in_flight, self.in_flight.0.iter().sum::<u32>(), "requests in flight, by group");
     }
 
     /// How many requests in flight the group is to count. A queue that moves leaves its requests to
@@ -111,7 +111,7 @@ impl<T: Trace> Cfq<T> {
             return members.map(|queue| queue.in_flight as usize).sum();
         }
         let waiting = queues().flat_map(|queue| {
-            queue.waiting.iter(&cx.requests).map(|rq| self.counted_in(queue.group, rq))
+            queue.waiting.iter(&cx.requests).map(|rq| self.isolation.counted_in(rq, queue.group))
         });
         let waiting = waiting.filter(|counted_in| *counted_in == group).count();
         self.isolation.counted_by(group) - waiting

@@ -12,17 +12,11 @@ use crate::trace::{Event, QueueEvent, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Handles the completion of a request.
+    #[inline(always)]
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         self.observe_queueing(cx);
-        self.in_driver -= 1;
         self.service_speed.complete(1);
-        let state = &mut self.queues[queue];
-        state.in_flight -= 1;
-        let group = state.group;
-        self.in_flight[state.synchrony] -= 1;
-        let group = self.counted_in(group, rq);
-        self.groups[group].in_flight -= 1;
         self.note_end(cx, queue, rq);
         if self.active == Some(queue) {
             self.continue_or_expire(cx, queue, &cx.requests[rq]);
@@ -30,8 +24,35 @@ impl<T: Trace> Cfq<T> {
         self.unbind_request(cx, rq);
     }
 
+    /// Counts a request as no longer in flight. Think times begin here. A synchronous request that
+    /// completes late slows asynchronous queues down.
+    #[inline(always)]
+    fn note_end(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
+        let (now, request) = (self.now, &cx.requests[rq]);
+        let state = &mut self.queues[queue];
+        self.in_driver -= 1;
+        state.in_flight -= 1;
+        self.in_flight[state.synchrony] -= 1;
+        self.groups[self.isolation.counted_in(rq, state.group)].in_flight -= 1;
+        let group = &mut self.groups[state.group];
+        group.think.request_ended(now);
+        if !request.is_sync() {
+            return;
+        }
+        if let Some(context) = self.contexts.get_mut(request.ioc) {
+            context.think.request_ended(now);
+        }
+        let tree = state.place.map_or_else(|| state.wanted_tree(), |place| place.tree);
+        group.trees.tree_mut(tree).think.request_ended(now);
+        let late =
+            self.kernel.tick_of(request.start) + self.tunables.order.fifo_expire(Synchrony::Sync);
+        if late <= now {
+            self.last_delayed_sync = now;
+        }
+    }
+
     /// Learns whether the device queues requests itself, from how many it holds.
-    #[inline]
+    #[inline(always)]
     fn observe_queueing(&mut self, cx: &Cx) {
         let load = Load { in_flight: self.in_driver, queued: self.queued };
         let verdict = self.hw_queueing.observe_completion(load, || {
@@ -44,30 +65,9 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// Think times begin here. A synchronous request that completes late slows asynchronous queues
-    /// down.
-    fn note_end(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
-        let request = &cx.requests[rq];
-        let state = &self.queues[queue];
-        let group = &mut self.groups[state.group];
-        group.think.request_ended(cx.now);
-        if !request.is_sync() {
-            return;
-        }
-        if let Some(context) = self.contexts.get_mut(request.ioc) {
-            context.think.request_ended(cx.now);
-        }
-        let tree = state.place.as_ref().map_or_else(|| state.wanted_tree(), |place| place.tree);
-        group.trees.tree_mut(tree).think.request_ended(cx.now);
-        if self.kernel.tick_of(request.start) + self.tunables.order.fifo_expire(Synchrony::Sync)
-            <= cx.now
-        {
-            self.last_delayed_sync = cx.now;
-        }
-    }
-
     /// Decides what follows the completion of a request of the active queue: its slice begins, is
     /// stretched or ends, or the device idles for the next request.
+    #[inline(always)]
     fn continue_or_expire(&mut self, cx: &Cx, active: QueueId, request: &Request) {
         if self.queues[active].slice.is_fresh() {
             self.begin_slice(cx, active);
@@ -76,7 +76,7 @@ impl<T: Trace> Cfq<T> {
             self.wait_busy(cx, active);
         }
         let queue = &self.queues[active];
-        if queue.slice.is_over(cx.now) {
+        if queue.slice.is_over(self.now) {
             self.expire_with_residue(cx, SliceEnd::SliceUsed);
         } else if queue.class() == IoClass::Idle {
             self.expire_with_residue(cx, SliceEnd::IdleClass);
@@ -89,6 +89,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Notes that the device has taken a request that ends at `end`.
+    #[inline(always)]
     pub(super) fn activate_request(&mut self, end: Sector) {
         self.in_driver += 1;
         self.head = end;

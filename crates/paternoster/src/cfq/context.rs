@@ -28,63 +28,86 @@ pub(super) struct ContextState {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// Binds a request to its queue when it is made.
+    /// Binds a request to its queue when it is made. Usually its context has one, and nothing has
+    /// changed since the last request.
+    #[inline(always)]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
+        let request = &cx.requests[rq];
+        let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
+        if let Some(context) = self.contexts.get_mut(ioc)
+            && context.io_prio == cx.contexts[ioc].io_prio
+            && context.group == group
+            && let Some(queue) = context.queues[synchrony]
+        {
+            let state = &mut self.queues[queue];
+            if state.priority.stays(request.flags) && !state.is_to_be_left() {
+                // A request within the bound uses the grant up as well.
+                state.slice.use_admission_grant();
+                state.requests_bound += 1;
+                context.requests_bound += 1;
+                self.isolation.begin_count(rq, state.group);
+                cx.requests.get_mut(rq).queue = queue.data();
+                return;
+            }
+        }
+        self.bind_after_change(cx, rq);
+    }
+
+    /// Binds a request whose context is new, has another priority or group, boosts its queue, or
+    /// leaves it.
+    #[cold]
+    #[inline(never)]
+    fn bind_after_change(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
         // Both act on the queue that the context had before, of its old priority and group.
         if let Some(queue) = self.existing_queue(ioc, synchrony) {
             self.boost(cx, ioc, queue, request.flags);
-            // A request within the bound uses the grant up as well.
             self.queues[queue].slice.use_admission_grant();
         }
         let queue = self.queue_for(cx, ioc, group, synchrony);
         self.queues[queue].requests_bound += 1;
         self.contexts[ioc].requests_bound += 1;
-        self.count_in_group_of(queue, rq);
+        self.isolation.begin_count(rq, self.queues[queue].group);
         cx.requests.get_mut(rq).queue = queue.data();
     }
 
     /// Ends the binding of a request. Its queue and its I/O context may be freed with it.
+    #[inline(always)]
     pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
-        self.queues[queue].requests_bound -= 1;
-        self.end_count(rq);
-        self.free_queue_if_unused(cx, queue);
-        if let Some(context) = self.contexts.get_mut(ioc) {
-            context.requests_bound -= 1;
+        self.isolation.end_count(rq);
+        let state = &mut self.queues[queue];
+        state.requests_bound -= 1;
+        if state.is_unused() {
+            self.free_queue(cx, queue);
         }
-        self.free_context_if_unused(ioc);
+        let Some(context) = self.contexts.get_mut(ioc) else { return };
+        context.requests_bound -= 1;
+        if context.exited {
+            self.free_context_if_unused(ioc);
+        }
     }
 
     /// Returns the queue for a request of `ioc` in `group`, and creates it if there is none.
     fn queue_for(&mut self, cx: &Cx, ioc: IocId, group: GroupId, synchrony: Synchrony) -> QueueId {
         let io_prio = cx.contexts[ioc].io_prio;
-        let known = match self.contexts.get(ioc) {
-            Some(known) if known.io_prio == io_prio && known.group == group => {
-                known.queues[synchrony]
-            }
-            Some(_) => {
-                self.ensure_group(cx, group);
-                self.follow_priority(cx, ioc, group, io_prio);
-                self.follow_group(cx, ioc, group);
-                self.contexts[ioc].queues[synchrony]
-            }
-            None => {
-                self.ensure_group(cx, group);
-                let think = ThinkTime::counting(self.kernel.unit(), cx.now);
-                let new = ContextState {
-                    queues: BySynchrony::default(),
-                    think,
-                    io_prio,
-                    group,
-                    requests_bound: 0,
-                    exited: false,
-                };
-                self.contexts.insert(ioc, new);
-                None
-            }
-        };
+        self.ensure_group(cx, group);
+        if self.contexts.contains_key(ioc) {
+            self.follow_priority(cx, ioc, group, io_prio);
+            self.follow_group(cx, ioc, group);
+        } else {
+            let new = ContextState {
+                queues: BySynchrony::default(),
+                think: ThinkTime::counting(self.kernel.unit(), self.now),
+                io_prio,
+                group,
+                requests_bound: 0,
+                exited: false,
+            };
+            self.contexts.insert(ioc, new);
+        }
+        let known = self.contexts[ioc].queues[synchrony];
         match known.and_then(|queue| self.keep_queue(cx, ioc, queue)) {
             Some(queue) => self.follow_merge(cx, ioc, queue),
             None => self.obtain_queue(cx, ioc, group, synchrony),
@@ -131,7 +154,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// The queue into which a bio of `ioc` would go, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
         self.contexts.get(ioc)?.queues[synchrony]
     }

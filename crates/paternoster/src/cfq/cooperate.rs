@@ -38,6 +38,8 @@ pub(super) struct Position {
 impl<T: Trace> Cfq<T> {
     /// Puts the queue where it belongs on the index of its level. A queue whose next request starts
     /// where that of another queue does is left out.
+    #[cold]
+    #[inline(never)]
     pub(super) fn index_position(&mut self, cx: &Cx, queue: QueueId) {
         self.unindex_position(queue);
         let state = &mut self.queues[queue];
@@ -49,6 +51,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
     /// place there.
+    #[inline(always)]
     pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if let (Some(Position { level, slot }), Some(next)) = (state.position, state.next()) {
@@ -57,6 +60,8 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Takes the queue off its index, if it is on one.
+    #[cold]
+    #[inline(never)]
     pub(super) fn unindex_position(&mut self, queue: QueueId) {
         if let Some(Position { level, slot }) = self.queues[queue].position.take() {
             self.positions[usize::from(level)].remove(slot);
@@ -96,6 +101,8 @@ impl<T: Trace> Cfq<T> {
 
     /// Plans the merge of `queue` and `close`, or of the queue at the end of the chain of merges
     /// that begins at `close`. The users of the queue with fewer users are to move to the other.
+    #[cold]
+    #[inline(never)]
     pub(super) fn set_up_merge(&mut self, cx: &Cx, queue: QueueId, close: QueueId) {
         if self.queues[queue].merge_into.is_some() || self.queues[close].users == 0 {
             return;

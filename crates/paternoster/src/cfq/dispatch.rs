@@ -15,6 +15,7 @@ use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
     /// Dispatches the next request, if there is one for the device now.
+    #[inline(always)]
     pub(super) fn dispatch_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let queue = self.select(cx)?;
         let overdue = self.take_overdue(cx, queue);
@@ -36,6 +37,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns whether the active queue may have one more request in flight, or why not.
+    #[inline(always)]
     fn gate(&self, cx: &Cx, queue: &Queue) -> Result<(), WaitReason> {
         if queue.slice.is_forced() {
             return Ok(());
@@ -47,7 +49,7 @@ impl<T: Trace> Cfq<T> {
         if !queue.synchrony.is_sync() && sync_in_flight > 0 {
             return Err(WaitReason::GateSyncDrains);
         }
-        if queue.in_flight < self.depth_allowed(cx, queue) {
+        if queue.in_flight < self.depth_allowed(queue) {
             Ok(())
         } else {
             Err(WaitReason::GateDepth)
@@ -55,14 +57,15 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns how many requests the active queue may have in flight.
-    fn depth_allowed(&self, cx: &Cx, queue: &Queue) -> u32 {
+    #[inline(always)]
+    fn depth_allowed(&self, queue: &Queue) -> u32 {
         let quantum = self.tunables.quantum();
         let [busy, busy_sync] = self.competing(queue);
         let is_idle_class = queue.class() == IoClass::Idle;
         let mut limit = if is_idle_class { 1 } else { (quantum / 2).max(1) };
         if queue.in_flight >= limit {
             let only_sync = queue.synchrony.is_sync() && busy_sync == 1;
-            if is_idle_class || (busy > 1 && !only_sync && self.ends_soon(cx, queue)) {
+            if is_idle_class || (busy > 1 && !only_sync && self.ends_soon(queue)) {
                 return limit;
             }
             limit = if busy == 1 || only_sync { u32::MAX } else { quantum };
@@ -70,7 +73,7 @@ impl<T: Trace> Cfq<T> {
         if queue.synchrony.is_sync() || !self.tunables.low_latency() {
             return limit;
         }
-        limit.min(self.async_depth(cx, queue))
+        limit.min(self.async_depth(queue))
     }
 
     /// Returns the busy queues that compete with the active one for places in the device, itself
@@ -88,21 +91,23 @@ impl<T: Trace> Cfq<T> {
     /// Returns how many requests an asynchronous queue may have in flight: one more for each
     /// synchronous slice since a synchronous request was last late, and one if it has none.
     #[allow(clippy::cast_possible_truncation)] // as in Linux
-    fn async_depth(&self, cx: &Cx, queue: &Queue) -> u32 {
-        let since = cx.now.saturating_since(self.last_delayed_sync).as_nanos();
+    fn async_depth(&self, queue: &Queue) -> u32 {
+        let since = self.now.saturating_since(self.last_delayed_sync).as_nanos();
         let depth = (since / self.tunables.slice(Synchrony::Sync).as_nanos()) as u32;
         if depth == 0 && queue.in_flight == 0 { 1 } else { depth }
     }
 
     /// Returns whether the slice is likely to end before the requests in flight complete.
-    fn ends_soon(&self, cx: &Cx, queue: &Queue) -> bool {
+    #[inline(always)]
+    fn ends_soon(&self, queue: &Queue) -> bool {
         let idles = self.tunables.slice_idle().as_nanos().wrapping_mul(queue.in_flight.into());
         let slice = &queue.slice;
-        let done = Instant::from_nanos(cx.now.as_nanos().wrapping_add(idles));
+        let done = Instant::from_nanos(self.now.as_nanos().wrapping_add(idles));
         slice.is_fresh() || slice.ends_before(done)
     }
 
     /// Takes `rq` out of `queue` and gives it to the device.
+    #[inline(always)]
     fn dispatch_from(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         self.remove_request(cx, queue, rq);
         let request = &cx.requests[rq];
@@ -112,16 +117,15 @@ impl<T: Trace> Cfq<T> {
         if state.is_empty() {
             state.slice.run_empty();
         }
-        let group = state.group;
         self.in_flight[state.synchrony] += 1;
-        let group = self.counted_in(group, rq);
-        self.groups[group].in_flight += 1;
+        self.groups[self.isolation.counted_in(rq, state.group)].in_flight += 1;
         self.activate_request(request.end());
     }
 
     /// Returns why the slice ends with the request just dispatched, if it does: other queues are
     /// busy, and this one is of the idle class or has dispatched all requests of an asynchronous
     /// slice.
+    #[inline(always)]
     fn should_yield(&self, queue: &Queue) -> Option<SliceEnd> {
         if self.busy <= 1 {
             return None;

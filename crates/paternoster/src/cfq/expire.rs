@@ -17,13 +17,15 @@ const HAS_SLICE: &str = "the queue whose slice ends is active";
 impl<T: Trace> Cfq<T> {
     /// Ends the slice of the active queue. What is left of it, or was used beyond it, moves the
     /// queue's next place.
+    #[cold]
+    #[inline(never)]
     pub(super) fn expire_with_residue(&mut self, cx: &Cx, why: SliceEnd) {
         let active = self.active.expect(HAS_SLICE);
         let slice = &self.queues[active].slice;
         let residue = if slice.is_fresh() {
             self.take_slice(cx, active).as_nanos().cast_signed()
         } else {
-            slice.left(cx.now)
+            slice.left(self.now)
         };
         self.queues[active].carry_over(residue);
         self.end_slice(cx, active, why, Some(residue));
@@ -31,14 +33,18 @@ impl<T: Trace> Cfq<T> {
 
     /// Ends the slice of the active queue. Its group is charged, and the queue goes where its next
     /// slice is due, or off the trees if it is empty.
+    #[cold]
+    #[inline(never)]
     pub(super) fn expire(&mut self, cx: &Cx, why: SliceEnd) {
         let active = self.active.expect(HAS_SLICE);
         self.end_slice(cx, active, why, None);
     }
 
+    #[cold]
+    #[inline(never)]
     fn end_slice(&mut self, cx: &Cx, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
         if self.queues[queue].slice.is_idling() {
-            self.stop_idle_timer(cx);
+            self.stop_idle_timer();
         }
         self.queues[queue].slice.expire();
         self.plan_split_of_seeky(cx, queue);
@@ -63,7 +69,7 @@ impl<T: Trace> Cfq<T> {
         let Usage { used, unaccounted } = self.usage(cx, &slice);
         let iops_mode = self.iops_mode();
         let charge = if iops_mode {
-            if whole { self.requests_due(cx, queue) } else { slice.dispatched().into() }
+            if whole { self.requests_due(queue) } else { slice.dispatched().into() }
         } else if whole {
             used.as_nanos()
         } else if !name.sync && self.sync_queues_of(group) == 0 {
@@ -76,7 +82,7 @@ impl<T: Trace> Cfq<T> {
         let standing = self.charge_share(cx, queue, group, charge);
         self.save_workload(cx, group);
         let state = &mut self.groups[group];
-        state.stats.charged(cx.now, used, unaccounted, state.queued);
+        state.stats.charged(self.now, used, unaccounted, state.queued);
         self.trace.event(
             cx.now,
             Event::Cfq(CfqEvent::SliceExpired {
@@ -118,27 +124,27 @@ impl<T: Trace> Cfq<T> {
     /// The time for which the slice is charged; where requests stand for ticks, that many ticks.
     fn usage(&self, cx: &Cx, slice: &Slice) -> Usage {
         if self.tunables.charge_whole_turn() {
-            return slice.whole_usage(cx.now);
+            return slice.whole_usage(self.now);
         }
         if self.kernel.charges_ticks_for_requests()
             && self.hw_queueing.may_queue()
-            && slice.measured_since(cx.now).is_none()
+            && slice.measured_since(self.now).is_none()
         {
             let ticks = cx.device.hz.tick().as_nanos() * u64::from(slice.dispatched());
             return Usage { used: Nanos::new(ticks), unaccounted: Nanos::ZERO };
         }
-        slice.usage(cx.now, cx.device.hz)
+        slice.usage(self.now, cx.device.hz)
     }
 
     /// Returns for how many requests a slice is charged: those that it dispatched, or if it held
     /// the device while it was empty, those that the device would have completed in its time.
-    fn requests_due(&mut self, cx: &Cx, queue: QueueId) -> u64 {
+    fn requests_due(&mut self, queue: QueueId) -> u64 {
         let state = &self.queues[queue];
         let slice = &state.slice;
-        let served = self.service_speed.since(slice.since(), cx.now);
+        let served = self.service_speed.since(slice.since(), self.now);
         let (dispatched, short) = (u64::from(slice.dispatched()), slice.has_run_empty());
         let mut seen = served;
-        if slice.is_over(cx.now) && !short {
+        if slice.is_over(self.now) && !short {
             // What it dispatched last completes after its slice, which began with a device that
             // might be empty.
             seen.amount = seen.amount.max(dispatched);

@@ -67,8 +67,8 @@ impl<T: Trace> Cfq<T> {
         if let Some(parent) = cx.groups[group].parent {
             self.ensure_group(cx, parent);
         }
-        let think = ThinkTime::counting(self.kernel.unit(), cx.now);
-        self.groups.insert(group, GroupState::new(cx.now, think));
+        let think = ThinkTime::counting(self.kernel.unit(), self.now);
+        self.groups.insert(group, GroupState::new(self.now, think));
     }
 
     /// Prepares for the removal of a group, which has no requests and no I/O contexts. I/O contexts

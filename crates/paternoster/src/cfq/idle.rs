@@ -75,7 +75,7 @@ impl<T: Trace> Cfq<T> {
         if !self.active_context.is_some_and(|ioc| cx.contexts.alive(ioc)) {
             return Err(NoIdleReason::TaskGone);
         }
-        if self.will_think_beyond(cx, queue) {
+        if self.will_think_beyond(queue) {
             return Err(NoIdleReason::ThinksBeyondSlice);
         }
         if worth_it {
@@ -121,6 +121,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the slice of the active queue is to be stretched: its group would leave the
     /// tree, and lose its place, just before the group's next request.
+    #[inline(always)]
     pub(super) fn should_wait_busy(&self, cx: &Cx, active: QueueId) -> bool {
         let queue = &self.queues[active];
         let group = &self.groups[queue.group];
@@ -130,15 +131,15 @@ impl<T: Trace> Cfq<T> {
         {
             return false;
         }
-        queue.slice.is_over(cx.now)
-            || self.will_think_beyond(cx, queue)
-            || queue.slice.left(cx.now) <= cx.device.hz.tick().as_nanos().cast_signed()
+        queue.slice.is_over(self.now)
+            || self.will_think_beyond(queue)
+            || queue.slice.left(self.now) <= cx.device.hz.tick().as_nanos().cast_signed()
     }
 
     /// Returns whether the rest of the slice is shorter than the mean think time of the active
     /// context.
-    fn will_think_beyond(&self, cx: &Cx, queue: &Queue) -> bool {
-        let left = queue.slice.left(cx.now).cast_unsigned();
+    fn will_think_beyond(&self, queue: &Queue) -> bool {
+        let left = queue.slice.left(self.now).cast_unsigned();
         self.active_think_mean().is_some_and(|mean| left < mean.as_nanos())
     }
 
@@ -149,12 +150,14 @@ impl<T: Trace> Cfq<T> {
         let stretch =
             if slice_idle > Nanos::ZERO { slice_idle } else { self.tunables.group_idle() };
         let state = &mut self.queues[active];
-        state.slice.stretch(cx.now, stretch);
+        state.slice.stretch(self.now, stretch);
         self.trace.event(cx.now, Event::Cfq(CfqEvent::WaitBusy { queue: state.name() }));
     }
 
     /// Arms the idle timer if the device is to idle for the active queue, which has run empty
     /// before the end of its slice, or for its group.
+    #[cold]
+    #[inline(never)]
     pub(super) fn arm_idle_timer(&mut self, cx: &Cx, active: QueueId) {
         let idle_for = match self.judge_idle(cx, active) {
             Ok(idle_for) => idle_for,
@@ -169,28 +172,30 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[active];
         state.slice.start_idling();
         let (queue, group) = (state.name(), state.group);
-        self.groups[group].stats.idle_begins(cx.now);
-        self.idle_timer = Some(IdleTimer { at: cx.now + length, group });
+        self.groups[group].stats.idle_begins(self.now);
+        self.idle_timer = Some(IdleTimer { at: self.now + length, group });
         self.trace.event(cx.now, Event::Cfq(CfqEvent::SliceIdling { queue, length, for_group }));
     }
 
     /// Stops the idle timer if it runs.
-    pub(super) fn stop_idle_timer(&mut self, cx: &Cx) {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop_idle_timer(&mut self) {
         if let Some(timer) = self.idle_timer.take() {
-            self.groups[timer.group].stats.idle_ends(cx.now);
+            self.groups[timer.group].stats.idle_ends(self.now);
         }
     }
 
     /// Handles the idle timer: the expected request has not come in time.
     pub(super) fn idle_timer_fired(&mut self, cx: &Cx) {
-        self.stop_idle_timer(cx);
+        self.stop_idle_timer();
         self.trace.event(cx.now, Event::Queue(QueueEvent::IdleTimerFired));
         let Some(active) = self.active else { return };
         let queue = &mut self.queues[active];
         if queue.slice.is_forced() {
             return;
         }
-        if queue.slice.is_over(cx.now) {
+        if queue.slice.is_over(self.now) {
             return self.expire(cx, SliceEnd::SliceUsed);
         }
         if !queue.is_empty() {

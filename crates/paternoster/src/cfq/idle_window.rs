@@ -7,13 +7,11 @@
 //!
 //! Whether the device then idles is for `idle.rs` to say. In BFQ a queue has no idle window.
 
-use crate::arena::{IocId, RequestId};
-use crate::cfq::Cfq;
-use crate::cfq::queue_id::QueueId;
+use crate::arena::IocId;
+use crate::cfq::queue::Queue;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
-use crate::trace::{CfqEvent, Event, Trace};
 
 /// So many requests waiting at a time make a queue deep.
 const DEEP: u32 = 4;
@@ -56,32 +54,40 @@ impl IdleWindow {
     }
 }
 
-impl<T: Trace> Cfq<T> {
-    /// Updates the idle window of `queue`, into which the synchronous request `rq` was inserted.
-    pub(super) fn update_idle_window(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
-        let state = &mut self.queues[queue];
-        state.idle_window.observe_queued(state.waiting.count());
-        let on = self.should_have_window(cx, queue, cx.requests[rq].ioc);
-        let state = &mut self.queues[queue];
-        if state.idle_window.is_open() != on {
-            state.idle_window.open = on;
-            self.trace.event(cx.now, Event::Cfq(CfqEvent::IdleWindow { queue: state.name(), on }));
-        }
+impl Queue {
+    /// Updates the idle window of the queue, into which a synchronous request of `ioc` was
+    /// inserted, whose mean think time is known or not. Returns whether it is open, if that has
+    /// changed.
+    #[inline(always)]
+    pub(super) fn update_idle_window(
+        &mut self,
+        cx: &Cx,
+        ioc: IocId,
+        slice_idle: Nanos,
+        mean: Option<Nanos>,
+    ) -> Option<bool> {
+        self.idle_window.observe_queued(self.waiting.count());
+        let open = self.should_have_window(cx, ioc, slice_idle, mean);
+        let before = std::mem::replace(&mut self.idle_window.open, open);
+        (open != before).then_some(open)
     }
 
-    /// Returns whether the queue, for which `ioc` has just made a request, has earned an idle
-    /// window by its I/O pattern. A deep queue may seek. While the think time of `ioc` is not
-    /// known, the window stays as it is.
-    fn should_have_window(&self, cx: &Cx, queue: QueueId, ioc: IocId) -> bool {
-        let state = &self.queues[queue];
-        let slice_idle = self.tunables.slice_idle();
-        let next = state.next().expect("a request was inserted");
-        let lost = cx.requests[next].is_noidle()
+    /// Returns whether the queue has earned an idle window by its I/O pattern. A deep queue may
+    /// seek. While the think time of `ioc` is not known, the window stays as it is.
+    #[inline(always)]
+    fn should_have_window(
+        &self,
+        cx: &Cx,
+        ioc: IocId,
+        slice_idle: Nanos,
+        mean: Option<Nanos>,
+    ) -> bool {
+        let next = self.next().expect("a request was inserted");
+        let lost = slice_idle == Nanos::ZERO
+            || cx.requests[next].is_noidle()
             || !cx.contexts.alive(ioc)
-            || slice_idle == Nanos::ZERO
-            || (!state.idle_window.deep && state.is_seeky());
-        let mean = self.contexts.get(ioc).and_then(|context| context.think.mean());
-        !lost && mean.map_or(state.idle_window.is_open(), |mean| mean <= slice_idle)
+            || (!self.idle_window.deep && self.is_seeky());
+        !lost && mean.map_or(self.idle_window.is_open(), |mean| mean <= slice_idle)
     }
 }
 

@@ -6,13 +6,14 @@ use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::waiting::Next;
 use crate::scheduler::Cx;
-use crate::trace::Trace;
+use crate::trace::{CfqEvent, Event, Trace};
 
 /// A request of at most so many bytes does not end idling for its queue, because it may grow.
 const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
     /// Puts a request into its queue, which preempts the active queue if the request goes first.
+    #[inline(always)]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         self.refresh_priority(cx, queue, cx.requests[rq].ioc);
@@ -26,17 +27,18 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Adds a request to its queue, which is busy from now on.
+    #[inline(always)]
     fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let has_prio = request.has_prio();
-        let deadline = cx.now + self.tunables.order.fifo_expire(request.synchrony());
+        let deadline = self.now + self.tunables.order.fifo_expire(request.synchrony());
         let state = &mut self.queues[queue];
         state.waiting.insert(&mut cx.requests, rq, deadline);
         state.prio_pending += u32::from(has_prio);
         let group = &mut self.groups[state.group];
         group.queued += 1;
         let served = self.serving.is_served(state.group);
-        group.stats.request_queued(cx.now, served);
+        group.stats.request_queued(self.now, served);
         // The queue is placed first: the idle window is updated by this request only afterwards.
         if !state.is_busy() {
             self.add_busy(cx, queue);
@@ -46,6 +48,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it comes before the present one in seek order.
+    #[inline(always)]
     pub(super) fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let order = self.seek_order(self.head);
         if self.queues[queue].waiting.prefer(&cx.requests, order, rq) == Next::Changed {
@@ -54,31 +57,36 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Learns from a request that was just added to `queue`: think times of its I/O context, tree
-    /// and group, and the I/O pattern of the queue.
+    /// and group, the I/O pattern of the queue, and whether that earns the queue an idle window.
+    #[inline(always)]
     fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
-        let state = &self.queues[queue];
-        let (group, sync) = (state.group, state.synchrony.is_sync());
-        let slice_idle = self.tunables.slice_idle();
-        let group_state = &mut self.groups[group];
-        if sync {
-            if let Some(context) = self.contexts.get_mut(request.ioc) {
-                context.think.request_made(cx.now, slice_idle);
-            }
-            let tree = self.queues[queue].tree();
-            group_state.trees.tree_mut(tree).think.request_made(cx.now, slice_idle);
-        }
-        group_state.think.request_made(cx.now, self.tunables.group_idle());
+        let (now, slice_idle) = (self.now, self.tunables.slice_idle());
         let state = &mut self.queues[queue];
+        let group = &mut self.groups[state.group];
+        group.think.request_made(now, self.tunables.group_idle());
         state.seekiness.observe(request.extent(), cx.device.rotational);
-        if sync && state.class() != IoClass::Idle {
-            self.update_idle_window(cx, queue, rq);
+        if !state.synchrony.is_sync() {
+            return;
+        }
+        group.trees.tree_mut(state.tree()).think.request_made(now, slice_idle);
+        let mut mean = None;
+        if let Some(context) = self.contexts.get_mut(request.ioc) {
+            context.think.request_made(now, slice_idle);
+            mean = context.think.mean();
+        }
+        if state.class() != IoClass::Idle
+            && let Some(open) = state.update_idle_window(cx, request.ioc, slice_idle, mean)
+        {
+            let event = CfqEvent::IdleWindow { queue: state.name(), on: open };
+            self.trace.event(cx.now, Event::Cfq(event));
         }
     }
 
     /// Ends idling for the active queue, whose request has come. If the request is small and no
     /// other queue is busy, the timer keeps running: Linux holds such a request back for a moment,
     /// so that it can grow by merging, and here only the timer is left of that.
+    #[inline(always)]
     fn end_idling(&mut self, cx: &Cx, active: QueueId, rq: RequestId) {
         let slice = &mut self.queues[active].slice;
         if !slice.is_idling() {
@@ -86,13 +94,14 @@ impl<T: Trace> Cfq<T> {
         }
         if cx.requests[rq].sectors.bytes() > PAGE_BYTES || self.busy > 1 {
             slice.stop_idling();
-            self.stop_idle_timer(cx);
+            self.stop_idle_timer();
         } else {
             slice.force_next();
         }
     }
 
     /// Takes a waiting request out of its queue; the next request is then sought from its sector.
+    #[inline(always)]
     pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let next = self.next_after(cx, queue, rq);
         let has_prio = cx.requests[rq].has_prio();
@@ -102,6 +111,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Counts a request that no longer waits in the queue.
+    #[inline(always)]
     fn uncount_waiting(&mut self, queue: QueueId, has_prio: bool) {
         let state = &mut self.queues[queue];
         state.prio_pending -= u32::from(has_prio);

@@ -111,7 +111,7 @@ use crate::cfq::group::GroupState;
 use crate::cfq::hierarchy::{GroupTree, Sharing};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
-use crate::cfq::kernel::{Isolation, KernelRules, Stamped};
+use crate::cfq::kernel::{Isolation, KernelRules};
 pub(crate) use crate::cfq::kernel::{tunables_of, unknown_tunable};
 use crate::cfq::queue::Queues;
 use crate::cfq::queue_id::{QueueId, queue_of};
@@ -175,7 +175,9 @@ pub struct Cfq<T> {
     last_delayed_sync: Instant,
     hw_queueing: HwQueueing,
     tunables: Tunables,
-    trace: Stamped<T>,
+    /// The moment of the event by CFQ's own clock. What it reports happens at `cx.now`.
+    now: Instant,
+    trace: T,
 }
 
 /// So long before CFQ is attached, a synchronous request is taken to have been late.
@@ -194,7 +196,7 @@ impl<T: Trace> Cfq<T> {
     pub fn with_kernel(trace: T, kernel: Kernel) -> Self {
         Self {
             kernel: KernelRules::new(kernel),
-            isolation: Isolation::new(),
+            isolation: Isolation::new(KernelRules::new(kernel)),
             contexts: SideTable::new(),
             queues: Queues::new(),
             positions: Positions::default(),
@@ -216,7 +218,8 @@ impl<T: Trace> Cfq<T> {
             last_delayed_sync: Instant::from_nanos(0),
             hw_queueing: HwQueueing::new(None),
             tunables: Tunables::with_defaults(),
-            trace: Stamped::new(trace),
+            now: Instant::START,
+            trace,
         }
     }
 }
@@ -230,26 +233,31 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn attach(&mut self, cx: &mut Cx) {
         self.attach_kernel(cx);
-        self.at_own_time(cx, |cfq, cx| {
-            cfq.ensure_group(cx, cx.groups.root());
-            cfq.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
-        });
+        self.read_clock(cx);
+        self.ensure_group(cx, cx.groups.root());
+        self.last_delayed_sync = self.now.saturating_sub(LONG_AGO);
         self.hw_queueing = HwQueueing::new(cx.device.native_queueing);
         if !cx.device.rotational {
             self.tunables.attach_to_non_rotational();
         }
     }
 
+    #[inline(always)]
     fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
-        self.at_own_time(cx, |cfq, cx| cfq.bind_request(cx, rq));
+        self.read_clock(cx);
+        self.bind_request(cx, rq);
     }
 
+    #[inline(always)]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, _at: InsertAt) {
-        self.at_own_time(cx, |cfq, cx| cfq.insert_request(cx, rq));
+        self.read_clock(cx);
+        self.insert_request(cx, rq);
     }
 
+    #[inline(always)]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
-        self.at_own_time(cx, |cfq, cx| cfq.complete_request(cx, rq));
+        self.read_clock(cx);
+        self.complete_request(cx, rq);
     }
 
     fn requeue(&mut self, _cx: &mut Cx, _rq: RequestId) -> Requeue {
@@ -263,37 +271,40 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn handle_timeout(&mut self, cx: &mut Cx) {
-        self.at_own_time(cx, |cfq, cx| {
-            if cfq.idle_timer.is_some_and(|timer| timer.at <= cx.now) {
-                cfq.idle_timer_fired(cx);
-            }
-        });
+        self.read_clock(cx);
+        if self.idle_timer.is_some_and(|timer| timer.at <= self.now) {
+            self.idle_timer_fired(cx);
+        }
     }
 
     fn exit_io_context(&mut self, cx: &mut Cx, ioc: IocId) {
-        self.at_own_time(cx, |cfq, cx| cfq.exit_context(cx, ioc));
+        self.read_clock(cx);
+        self.exit_context(cx, ioc);
     }
 
     fn group_event(&mut self, cx: &mut Cx, group: GroupId, event: GroupEvent) {
-        self.at_own_time(cx, |cfq, cx| match event {
-            GroupEvent::Closing => cfq.close_group(cx, group),
-            GroupEvent::Removed => _ = cfq.groups.remove(group),
-            GroupEvent::Hierarchy(to) => cfq.switch_hierarchy(cx, to),
+        self.read_clock(cx);
+        match event {
+            GroupEvent::Closing => self.close_group(cx, group),
+            GroupEvent::Removed => _ = self.groups.remove(group),
+            GroupEvent::Hierarchy(to) => self.switch_hierarchy(cx, to),
             // A weight is read when the group is put on the tree.
             _ => {}
-        });
+        }
     }
 
     fn rules(&self) -> Rules {
         Rules { merging: MergeRules::Legacy, ..Rules::default() }
     }
 
+    #[inline(always)]
     fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool {
         let sync_into_async = bio.is_sync() && !cx.requests[rq].is_sync();
         !sync_into_async
             && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(&cx.requests, rq))
     }
 
+    #[inline(always)]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
         self.queues[queue].waiting.find_front(&cx.requests, bio)
@@ -304,16 +315,20 @@ impl<T: Trace> Scheduler for Cfq<T> {
             let queue = queue_of(&cx.requests, rq);
             self.queues[queue].waiting.reposition(&mut cx.requests, rq);
             self.follow_position(cx, queue);
-            self.at_own_time(cx, |cfq, cx| cfq.prefer(cx, queue, rq));
+            self.read_clock(cx);
+            self.prefer(cx, queue, rq);
         }
     }
 
     fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
-        self.at_own_time(cx, |cfq, cx| cfq.absorb(cx, rq, absorbed));
+        self.read_clock(cx);
+        self.absorb(cx, rq, absorbed);
     }
 
+    #[inline(always)]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
-        self.at_own_time(cx, Self::dispatch_request)
+        self.read_clock(cx);
+        self.dispatch_request(cx)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -328,7 +343,8 @@ impl<T: Trace> Scheduler for Cfq<T> {
     fn refusal(&mut self, cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
         let bound = existing.bound()?;
         let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return Some(bound) };
-        self.at_own_time(cx, |cfq, cx| cfq.boost(cx, bio.ioc, queue, bio.flags));
+        self.read_clock(cx);
+        self.boost(cx, bio.ioc, queue, bio.flags);
         let slice = &mut self.queues[queue].slice;
         let is_granted = slice.has_admission_grant();
         slice.use_admission_grant();
@@ -336,7 +352,8 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>) {
-        self.at_own_time(cx, |cfq, cx| cfq.drain_queues(cx, out));
+        self.read_clock(cx);
+        self.drain_queues(cx, out);
     }
 
     fn tunables(&self) -> &'static [TunableInfo] {
@@ -370,6 +387,6 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn trace(&mut self) -> &mut T {
-        &mut self.trace.sink
+        &mut self.trace
     }
 }

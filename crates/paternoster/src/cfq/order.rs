@@ -11,13 +11,14 @@ use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// The seek order from `from`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn seek_order(&self, from: Sector) -> SeekOrder {
         self.tunables.order.seek_order(from)
     }
 
     /// Returns the next request after `rq`, which is leaving `queue`: of its two neighbours, the
     /// one that is cheaper to reach from there.
+    #[inline(always)]
     pub(super) fn next_after(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> Option<RequestId> {
         let order = self.seek_order(cx.requests[rq].sector);
         self.queues[queue].waiting.next_after(&cx.requests, order, rq)
@@ -25,13 +26,14 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns the queue's oldest request if it is overdue; the queue then passes the gate. It is
     /// looked at once in a slice, even if the gate refuses a request afterwards.
+    #[inline(always)]
     pub(super) fn take_overdue(&mut self, cx: &Cx, queue: QueueId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if state.slice.is_fifo_checked() {
             return None;
         }
         state.slice.mark_fifo_checked();
-        let oldest = state.waiting.overdue(&cx.requests, cx.now)?;
+        let oldest = state.waiting.overdue(&cx.requests, self.now)?;
         state.slice.force_next();
         let rq = cx.requests[oldest].name();
         self.trace.event(cx.now, Event::Queue(QueueEvent::Overdue { queue: state.name(), rq }));

@@ -32,7 +32,7 @@ impl<T: Trace> Cfq<T> {
         if !self.may_preempt_in(cx, active, new) {
             return None;
         }
-        if active.slice.is_over(cx.now) {
+        if active.slice.is_over(self.now) {
             return Some(PreemptReason::SliceOver);
         }
         if new.class() == IoClass::Rt && active.class() != IoClass::Rt {
@@ -71,7 +71,7 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::Queue(QueueEvent::Preempted { by, over, why }));
         let workload = self.queues[active].workload();
         self.expire_with_residue(cx, SliceEnd::Preempted);
-        self.preempted_at = Some(self.service_speed.mark(cx.now));
+        self.preempted_at = Some(self.service_speed.mark(self.now));
         let state = &self.queues[queue];
         if state.workload() != workload {
             self.groups[state.group].saved = None;

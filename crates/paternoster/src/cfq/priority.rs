@@ -49,6 +49,12 @@ impl QueuePriority {
         self.outdated = true;
     }
 
+    /// Returns whether a request with these flags leaves it as it is.
+    #[inline]
+    pub(super) fn stays(self, flags: BioFlags) -> bool {
+        !self.outdated && self.wanted_for(flags) == self.current
+    }
+
     /// The priority for a request with these flags.
     #[inline]
     fn wanted_for(self, flags: BioFlags) -> IoPrio {
@@ -58,15 +64,22 @@ impl QueuePriority {
 
 impl<T: Trace> Cfq<T> {
     /// Updates the queue's class and level if those of its user, `ioc`, have changed.
+    #[inline(always)]
     pub(super) fn refresh_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
-        let state = &mut self.queues[queue];
-        if state.priority.outdated {
-            let io_prio = self.contexts[ioc].io_prio;
-            state.priority = QueuePriority::new(io_prio);
-            state.idle_window.follow_class(io_prio.class());
-            self.trace
-                .event(cx.now, Event::Queue(QueueEvent::Priority { queue: state.name(), io_prio }));
+        if self.queues[queue].priority.outdated {
+            self.read_priority(cx, queue, ioc);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
+        let state = &mut self.queues[queue];
+        let io_prio = self.contexts[ioc].io_prio;
+        state.priority = QueuePriority::new(io_prio);
+        state.idle_window.follow_class(io_prio.class());
+        self.trace
+            .event(cx.now, Event::Queue(QueueEvent::Priority { queue: state.name(), io_prio }));
     }
 
     /// Prepares the queue of `ioc` for a request that is about to be made. One with the priority

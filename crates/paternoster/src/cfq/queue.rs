@@ -21,6 +21,7 @@ use crate::parts::service_speed::ServiceSpeed;
 use crate::parts::waiting::WaitingRequests;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
+use crate::time::Instant;
 use crate::trace::{Event, QueueEvent, QueueName, SliceEnd, Trace, Workload};
 
 /// One queue.
@@ -72,7 +73,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(cx: &Cx, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
+    fn new(now: Instant, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
         Self {
             group,
             synchrony: Synchrony::of(name.sync),
@@ -83,9 +84,9 @@ impl Queue {
             in_flight: 0,
             place: None,
             position: None,
-            slice: Slice::activate(cx.now, ServiceSpeed::default().mark(cx.now)),
+            slice: Slice::activate(now, ServiceSpeed::default().mark(now)),
             residue: 0,
-            share: QueueShare::new(cx.now),
+            share: QueueShare::new(now),
             seekiness: Seekiness::default(),
             idle_window: IdleWindow::new(name.sync && io_prio.class() != IoClass::Idle),
             merge_into: None,
@@ -166,9 +167,15 @@ impl Queue {
         self.place.as_ref().expect("a busy queue is on a tree").tree
     }
 
+    /// Returns whether its user leaves it with the next request: it is merged, or split.
+    #[inline]
+    pub(super) fn is_to_be_left(&self) -> bool {
+        self.merge_into.is_some() || (self.shared && self.split_due)
+    }
+
     /// Returns whether it has no users and no requests.
     #[inline]
-    fn is_unused(&self) -> bool {
+    pub(super) fn is_unused(&self) -> bool {
         self.users == 0 && self.requests_bound == 0
     }
 
@@ -235,7 +242,7 @@ impl<T: Trace> Cfq<T> {
             Some(shared) if !synchrony.is_sync() => *shared,
             _ => {
                 let name = QueueName { ioc, sync: synchrony.is_sync() };
-                let queue = self.queues.0.insert(Queue::new(cx, group, name, io_prio));
+                let queue = self.queues.0.insert(Queue::new(self.now, group, name, io_prio));
                 self.trace
                     .event(cx.now, Event::Queue(QueueEvent::QueueMade { queue: name, group }));
                 if !synchrony.is_sync() {
@@ -253,8 +260,11 @@ impl<T: Trace> Cfq<T> {
 
     /// Removes one user of `queue`.
     pub(super) fn drop_user(&mut self, cx: &Cx, queue: QueueId) {
-        self.queues[queue].users -= 1;
-        self.free_queue_if_unused(cx, queue);
+        let state = &mut self.queues[queue];
+        state.users -= 1;
+        if state.is_unused() {
+            self.free_queue(cx, queue);
+        }
     }
 
     /// Removes one user of each queue into which `queue` is to be merged, but not of `queue`.
@@ -266,15 +276,10 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// Frees the queue if it has no users and no requests.
-    #[inline]
-    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx, queue: QueueId) {
-        if self.queues[queue].is_unused() {
-            self.free_queue(cx, queue);
-        }
-    }
-
-    fn free_queue(&mut self, cx: &Cx, queue: QueueId) {
+    /// Frees a queue, which is unused.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn free_queue(&mut self, cx: &Cx, queue: QueueId) {
         if self.active == Some(queue) {
             self.expire(cx, SliceEnd::Gone);
         }

@@ -121,6 +121,7 @@ enum Verdict {
 
 impl<T: Trace> Cfq<T> {
     /// Selects the queue from which to dispatch; it has a request.
+    #[inline(always)]
     pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let Some(active) = self.active else { return self.choose_queue(cx) };
         if self.queued == 0 {
@@ -151,12 +152,13 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Judges the active queue. The order of the questions matters.
+    #[inline(always)]
     fn judge_active(&self, cx: &Cx, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.slice.is_stretched() && !queue.is_empty() {
             return Verdict::Expire(SliceEnd::WaitBusy);
         }
-        if queue.slice.is_over(cx.now) && !queue.slice.is_forced() {
+        if queue.slice.is_over(self.now) && !queue.slice.is_forced() {
             return self.judge_spent(cx, queue);
         }
         if !queue.is_empty() {
@@ -173,6 +175,8 @@ impl<T: Trace> Cfq<T> {
 
     /// Judges the active queue when its slice is over. The only queue of a group keeps the device
     /// while requests are in flight, or its group would leave the tree and lose its place.
+    #[cold]
+    #[inline(never)]
     fn judge_spent(&self, cx: &Cx, queue: &Queue) -> Verdict {
         let alone = self.groups[queue.group].entities == 1;
         if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
@@ -185,6 +189,8 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Judges the active queue when it is empty and the idle timer does not run.
+    #[cold]
+    #[inline(never)]
     fn judge_empty(&self, cx: &Cx, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.in_flight > 0 && self.should_idle(cx, queue) {
@@ -199,16 +205,20 @@ impl<T: Trace> Cfq<T> {
     /// Takes the idle window from a seeky queue that has run empty with more than half of its slice
     /// left. Linux does this in the middle of judging: after it asks for the timer, and before it
     /// asks for requests in flight.
+    #[cold]
+    #[inline(never)]
     fn give_up_window_of_seeky(&mut self, cx: &Cx, active: QueueId) {
         let queue = &mut self.queues[active];
         let is_open = queue.idle_window.is_open();
-        if queue.is_seeky() && is_open && queue.slice.has_half_left(cx.now) {
+        if queue.is_seeky() && is_open && queue.slice.has_half_left(self.now) {
             queue.idle_window = IdleWindow::new(false);
             self.trace.event(cx.now, Event::Cfq(CfqEvent::WindowGivenUp { queue: queue.name() }));
         }
     }
 
     /// Chooses the queue whose slice is due, and activates it.
+    #[cold]
+    #[inline(never)]
     fn choose_queue(&mut self, cx: &Cx) -> Option<QueueId> {
         let queue = self.find_queue(cx)?;
         self.activate(cx, queue);
@@ -225,7 +235,7 @@ impl<T: Trace> Cfq<T> {
         if let Some(saved) = saved {
             served.class = saved.class;
             served.workload = saved.workload;
-            served.end = cx.now + saved.span;
+            served.end = self.now + saved.span;
         }
         let trees = &self.groups[group].trees;
         let class = trees.first_class();
@@ -235,7 +245,7 @@ impl<T: Trace> Cfq<T> {
         served.class = class;
         if class == IoClass::Idle {
             // The workload is left as it is: there is one tree.
-            served.end = cx.now + cx.device.hz.tick();
+            served.end = self.now + cx.device.hz.tick();
             return TreeId::IDLE;
         }
         if resumes {
@@ -245,7 +255,7 @@ impl<T: Trace> Cfq<T> {
         self.serving.served.workload = workload;
         self.serving.idling_asked = false;
         let span = self.workload_span(cx, group);
-        self.serving.served.end = cx.now + span;
+        self.serving.served.end = self.now + span;
         self.trace.event(cx.now, Event::Cfq(CfqEvent::Workload { group, class, workload, span }));
         TreeId::new(class, workload)
     }
@@ -272,15 +282,17 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes the queue active, with a new slice.
+    #[cold]
+    #[inline(never)]
     pub(super) fn activate(&mut self, cx: &Cx, queue: QueueId) {
-        let since = self.preempted_at.take().unwrap_or_else(|| self.service_speed.mark(cx.now));
+        let since = self.preempted_at.take().unwrap_or_else(|| self.service_speed.mark(self.now));
         let state = &mut self.queues[queue];
         let (name, group) = (state.name(), state.group);
-        state.slice = Slice::activate(cx.now, since);
-        self.stop_idle_timer(cx);
+        state.slice = Slice::activate(self.now, since);
+        self.stop_idle_timer();
         self.active = Some(queue);
         let state = &mut self.groups[group];
-        state.stats.activated(cx.now, state.queued);
+        state.stats.activated(self.now, state.queued);
         let ServedWorkload { class, workload, .. } = self.serving.served;
         self.trace
             .event(cx.now, Event::Cfq(CfqEvent::Active { queue: name, group, class, workload }));

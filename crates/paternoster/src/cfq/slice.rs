@@ -344,7 +344,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn begin_slice(&mut self, cx: &Cx, queue: QueueId) {
         let length = self.take_slice(cx, queue);
         let state = &mut self.queues[queue];
-        state.slice.begin(cx.now, length);
+        state.slice.begin(self.now, length);
         self.trace.event(cx.now, Event::Cfq(CfqEvent::Slice { queue: state.name(), length }));
     }
 }

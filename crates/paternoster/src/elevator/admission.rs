@@ -46,6 +46,8 @@ impl Admission {
     }
 
     /// Notes that a bio was turned away at that bound.
+    #[cold]
+    #[inline(never)]
     pub(super) fn turn_away(&mut self, limit: u32) {
         let before = self.turned_away.get_or_insert(TurnedAway { limit, freed: 0 });
         before.limit = before.limit.min(limit);

@@ -76,6 +76,7 @@ struct Candidate {
 
 impl<S: Scheduler> Elevator<S> {
     /// Merges `bio` into a queued request, if it finds one that takes it.
+    #[inline(always)]
     pub(super) fn merge_bio(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
             return None;
@@ -93,6 +94,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Looks for a request in the order of the module's head. Each step tries one candidate.
+    #[inline(always)]
     fn find_candidate(&mut self, bio: &Bio) -> Option<Candidate> {
         if let Some(last) = self.merging.last
             && self.may_merge(last, bio)
@@ -114,6 +116,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Scans a list. Every request that it looks at counts, whether it matches or not.
+    #[inline(always)]
     fn merge_by_scan(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         let mut newer = None;
         for _ in 0..self.merging.scan_depth {
@@ -133,19 +136,20 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns the end of `rq` at which the bio would merge.
-    #[inline]
+    #[inline(always)]
     fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<MergeKind> {
         let request = &self.cx.requests[rq];
         debug_assert_ne!(request.place, Place::InFlight, "a request in flight does not merge");
         adjacency(request.extent(), bio)
     }
 
-    #[inline]
+    #[inline(always)]
     fn may_merge(&mut self, rq: RequestId, bio: &Bio) -> bool {
         self.rules_allow(rq, bio) && self.scheduler.allow_merge(&mut self.cx, rq, bio)
     }
 
     /// Returns whether the general rules allow it: the same operation, group and priority.
+    #[inline(always)]
     fn rules_allow(&self, rq: RequestId, bio: &Bio) -> bool {
         let request = &self.cx.requests[rq];
         if !request.is_mergeable() || request.op != bio.op {
@@ -157,11 +161,14 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Returns whether I/O of these groups and priorities may be one request. Under the legacy
     /// rules the scheduler decides that, by the queue.
+    #[inline(always)]
     fn owners_allow(&self, one: (GroupId, IoPrio), other: (GroupId, IoPrio)) -> bool {
         self.scheduler.rules().merging == MergeRules::Legacy || one == other
     }
 
     /// Adds `bio` to the request. Where it does not fit, the request is marked by the reason.
+    #[cold]
+    #[inline(never)]
     fn merge_into(
         &mut self,
         bio: &Bio,
@@ -187,6 +194,8 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Hashes the request that has taken `bio` by its new end, and merges it with a neighbour if it
     /// may. Returns the request that holds the bio now. A list scan needs none of this.
+    #[cold]
+    #[inline(never)]
     fn after_merge(&mut self, bio: &Bio, Candidate { rq, kind, .. }: Candidate) -> RequestId {
         if kind == MergeKind::Back {
             self.merging.hash.remove(&mut self.cx.requests, rq, bio.sector);
@@ -195,6 +204,8 @@ impl<S: Scheduler> Elevator<S> {
         self.merge_with_neighbour(rq, kind)
     }
 
+    #[cold]
+    #[inline(never)]
     fn take_bio(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
         let request = self.cx.requests.get_mut(rq);
         request.bios.push(bio.user_data);
@@ -206,6 +217,8 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// A request that refused a bio for its size or its segments never merges again.
+    #[cold]
+    #[inline(never)]
     fn note_refusal(&mut self, rq: RequestId, refusal: Refusal) {
         if !refusal.is_for_good() {
             return;
@@ -219,6 +232,8 @@ impl<S: Scheduler> Elevator<S> {
     /// After a back merge `rq` may absorb the next request; after a front merge the previous one,
     /// by its old place in the tree, may absorb `rq`. One attempt. Returns the request that
     /// remains.
+    #[cold]
+    #[inline(never)]
     fn merge_with_neighbour(&mut self, rq: RequestId, kind: MergeKind) -> RequestId {
         let pair = match kind {
             MergeKind::Back => SortList::after(&self.cx.requests, rq).map(|after| (rq, after)),
@@ -238,6 +253,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Lets the request before `rq`, which was just made, absorb it; that one may be absorbed by
     /// the one before itself, and so on. Returns the request that holds the bio of `rq` now, if
     /// any.
+    #[inline(always)]
     pub(super) fn merge_at_insert(&mut self, rq: RequestId) -> Option<RequestId> {
         if self.scheduler.rules().merging != MergeRules::BlkMq {
             return None;
@@ -269,7 +285,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns whether `before` may absorb `after`. A refusal marks neither of them.
-    #[inline]
+    #[inline(always)]
     fn may_absorb(&self, before: RequestId, after: RequestId) -> bool {
         let (before, after) = (&self.cx.requests[before], &self.cx.requests[after]);
         before.end() == after.sector
@@ -281,6 +297,8 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Has `rq` absorb `absorbed`, which starts where `rq` ends.
+    #[cold]
+    #[inline(never)]
     fn absorb(&mut self, rq: RequestId, absorbed: RequestId, site: MergeSite) {
         let event = Event::Elevator(ElevatorEvent::Absorbed {
             absorbed: self.cx.requests[absorbed].name(),
@@ -305,6 +323,8 @@ impl<S: Scheduler> Elevator<S> {
         self.free(absorbed);
     }
 
+    #[cold]
+    #[inline(never)]
     fn take_request(&mut self, rq: RequestId, absorbed: RequestId) {
         let Request { sectors, segments, start, .. } = self.cx.requests[absorbed];
         let bios = std::mem::take(&mut self.cx.requests.get_mut(absorbed).bios);
@@ -316,6 +336,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Lets later bios find `rq`, which was just inserted in sector order.
+    #[inline(always)]
     pub(super) fn make_candidate(&mut self, rq: RequestId) {
         let hashed = self.scheduler.rules().merging != MergeRules::ListScan;
         if hashed && self.cx.requests[rq].is_mergeable() {
@@ -326,6 +347,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Keeps later bios from finding `rq`, which leaves the scheduler.
+    #[inline(always)]
     pub(super) fn drop_candidate(&mut self, rq: RequestId) {
         self.unhash(rq);
         if self.merging.last == Some(rq) {
@@ -333,6 +355,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
+    #[inline(always)]
     fn unhash(&mut self, rq: RequestId) {
         if std::mem::take(&mut self.cx.requests.get_mut(rq).hashed) {
             let end: Sector = self.cx.requests[rq].end();

@@ -29,7 +29,7 @@ impl MergeHash {
         Self { buckets: new_buckets(BUCKETS_AT_START), count: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
@@ -40,7 +40,7 @@ impl MergeHash {
     }
 
     /// Takes out `rq`, which ended at `end` when it was inserted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId, end: Sector) {
         let bucket = self.bucket(end);
         self.buckets[bucket].remove(requests, rq);
@@ -48,7 +48,7 @@ impl MergeHash {
     }
 
     /// The request hashed last of those that end at `end` and may merge at all.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
         let mut found = self.buckets[self.bucket(end)].first();
         while let Some(rq) = found {
@@ -62,7 +62,7 @@ impl MergeHash {
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
-    #[inline]
+    #[inline(always)]
     fn bucket(&self, end: Sector) -> usize {
         let bits = self.buckets.len().trailing_zeros();
         (end.0.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - bits)) as usize
@@ -70,6 +70,8 @@ impl MergeHash {
 
     /// Doubles the buckets. Requests move from the oldest to the newest, so that those with equal
     /// ends keep their order.
+    #[cold]
+    #[inline(never)]
     fn grow(&mut self, requests: &mut Requests) {
         let doubled = new_buckets(self.buckets.len() * 2);
         for chain in std::mem::replace(&mut self.buckets, doubled) {

@@ -172,6 +172,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where `now` is before the last event. Where the I/O context of the bio is gone. Where the
     /// bio ends beyond sector 2⁶⁴ − 1, is a flush with sectors, or is anything else without.
+    #[inline(always)]
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
         if !bio.flags.contains(BioFlags::RETRIED) {
@@ -189,7 +190,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Merges the bio, or makes a request of it, or turns it away. Where it enters, `arrived`
     /// counts it.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, bio: Bio, arrived: impl FnOnce(&mut Stats, GroupId)) -> Submitted {
         bio.check_range();
         let group = self.cx.contexts[bio.ioc].group;
@@ -225,6 +226,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where `now` is before the last event. Where the scheduler would hang: it holds requests,
     /// dispatches none though none is in flight, and asks for no timeout.
+    #[inline(always)]
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
         if self.cx.in_device >= self.cx.device.queue_depth {
@@ -264,6 +266,7 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the request is not in flight.
+    #[inline(always)]
     pub fn complete(&mut self, now: Instant, rq: RequestId) -> Completed {
         self.advance(now);
         self.end_flight(rq);
@@ -284,6 +287,8 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the request is not in flight.
+    #[cold]
+    #[inline(never)]
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.advance(now);
         self.end_flight(rq);
@@ -445,7 +450,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// An event happens at `now`, on the caller's clock.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now: Instant) {
         assert!(now >= self.latest, "time does not go back");
         self.latest = now;
@@ -459,11 +464,13 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns the bound that keeps `bio` from becoming a request now, if any.
+    #[inline(always)]
     fn refusal(&mut self, bio: &Bio) -> Option<u32> {
         let existing = self.admission.existing()?;
         self.scheduler.refusal(&mut self.cx, bio, existing)
     }
 
+    #[inline(always)]
     fn make(&mut self, bio: &Bio) -> RequestId {
         let IoContext { io_prio, group, .. } = *self.cx.contexts.request_made(bio.ioc);
         let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group);
@@ -472,11 +479,13 @@ impl<S: Scheduler> Elevator<S> {
         rq
     }
 
+    #[inline(always)]
     fn bind(&mut self, rq: RequestId) {
         self.cx.requests.get_mut(rq).bound = true;
         self.scheduler.bind(&mut self.cx, rq);
     }
 
+    #[inline(always)]
     fn insert(&mut self, rq: RequestId) {
         debug_assert!(!self.cx.requests[rq].is_queued(), "a request is inserted once");
         self.scheduler.insert(&mut self.cx, rq, InsertAt::Sorted);
@@ -485,7 +494,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Counts `rq` as waiting in `place` from now on.
-    #[inline]
+    #[inline(always)]
     fn waits(&mut self, rq: RequestId, place: Place) {
         let request = self.cx.requests.get_mut(rq);
         request.place = place;
@@ -505,6 +514,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
+    #[inline(always)]
     fn start(&mut self, rq: RequestId) {
         let request = self.cx.requests.get_mut(rq);
         request.place = Place::InFlight;
@@ -540,6 +550,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Frees `rq` and returns its bios.
+    #[inline(always)]
     fn free(&mut self, rq: RequestId) -> UserDataList {
         let request = self.cx.requests.remove(rq);
         let (op, ioc, group) = (request.op, request.ioc, request.group);

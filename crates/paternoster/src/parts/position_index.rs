@@ -43,6 +43,7 @@ impl<Q> Default for PositionIndex<Q> {
 impl<Q: Copy + Eq> PositionIndex<Q> {
     /// Inserts `queue`, whose next request starts at `sector`, unless that of another queue on it
     /// does. Returns its slot if it was inserted.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, queue: Q, sector: Sector) -> Option<Slot> {
         let (mut parent, mut side) = (Slot::NONE, Branch::Left);
         let mut node = self.tree.root();

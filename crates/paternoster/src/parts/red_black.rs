@@ -178,7 +178,7 @@ impl Tree {
 
     /// Puts `node` below `parent` on the free `side`, or at the root of an empty tree where there
     /// is no parent, and restores the balance.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_below<N: Nodes>(
         &mut self,
         nodes: &mut N,
@@ -218,7 +218,7 @@ impl Tree {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn mend_after_insert(&mut self, nodes: &mut impl Nodes, inserted: Slot) {
         let mut node = inserted;
         loop {
@@ -263,7 +263,7 @@ impl Tree {
     }
 
     /// Takes `node` out and restores the balance.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove<N: Nodes>(&mut self, nodes: &mut N, node: Slot) {
         let links = *nodes.links(node);
         let [left, right] = links.child;
@@ -332,7 +332,8 @@ impl Tree {
 
     /// The sibling on the other side of `parent`; where it is red, a rotation brings a black one. A
     /// side that lacks a black node has a sibling.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn black_sibling(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch) -> Slot {
         let sibling = nodes.links(parent).child(side.other());
         if !nodes.links(sibling).is_red() {
@@ -345,6 +346,8 @@ impl Tree {
     }
 
     /// The sibling has a red child: rotations bring a black node to the side that lacks one.
+    #[cold]
+    #[inline(never)]
     fn lend_black(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch, sibling: Slot) {
         let mut top = sibling;
         let far = nodes.links(sibling).child(side.other());

@@ -115,7 +115,7 @@ impl SortList {
     }
 
     /// Inserts `rq` by its current start.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         let sector = requests[rq].sector;
         let nodes = &mut requests.sort_nodes;
@@ -160,7 +160,7 @@ impl SortList {
     }
 
     /// Removes `rq`, which is in it.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
@@ -237,7 +237,7 @@ impl SortList {
     ///
     /// Where none starts inside the bio, its own request would belong there too, and an insertion
     /// that follows need not look again.
-    #[inline]
+    #[inline(always)]
     pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
         let (nodes, end) = (&requests.sort_nodes, bio.end());
         let mut place = Place { parent: Slot::NONE, side: Branch::Left };

@@ -60,7 +60,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes the next request, unless caps or places that are kept hold it. The device has room for
     /// one of `depth`.
-    #[inline(never)]
+    #[inline(always)]
     fn request_within(&mut self, cx: &mut Cx, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
         let Some(choice) = self.choose(cx, depth) else {
@@ -85,7 +85,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns why a request may not enter the device though it has room, if it may not.
-    #[inline]
+    #[inline(always)]
     fn why_held(&self, cx: &Cx, choice: &Choice, depth: u32) -> Option<(HoldReason, WaitReason)> {
         let may_hold = !self.kept.is_empty() || self.targets.hold_some();
         if choice.reserved.is_some() || !may_hold {
@@ -101,6 +101,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the request that a reservation brings forward, else that of a run which nothing
     /// holds, else the one by least tags; none where caps hold all that waits. Something waits.
+    #[inline(always)]
     fn choose(&self, cx: &Cx, depth: u32) -> Option<Choice> {
         if let Some((node, directions)) = self.tree.reserved(cx.now) {
             return Some(self.choose_reserved(cx, depth, node, directions));
@@ -142,6 +143,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the request by least tags below an active node in one of those directions, and its
     /// context.
+    #[inline(always)]
     fn least_below(
         &self,
         cx: &Cx,

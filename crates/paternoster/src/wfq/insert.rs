@@ -13,7 +13,7 @@ use crate::trace::{Event, HoldReason, MergeKind, Trace, WfqEvent};
 
 impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         let context = context_of(cx, rq);
         let node = &mut self.tree.nodes[context];

@@ -92,6 +92,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes what was measured in a window, and opens the next.
+    #[cold]
     #[inline(never)]
     fn window_closed(&mut self, cx: &Cx, closed: &Closed) {
         let now = cx.now;

@@ -74,7 +74,7 @@ fn put_behind_last<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId, delay: u
     let place = trees.put(Entity::Group(group), wanted, key, old);
     let entity = &mut cfq.groups[group].share.entity;
     entity.place = Some(place);
-    entity.placed_at = cx.now;
+    entity.placed_at = cfq.now;
 }
 
 /// The tree on which child groups are to be: where `slice_idle` is 0, the one to which queues move.
@@ -104,7 +104,7 @@ pub(super) fn charge<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId, charge
         let share = &mut cfq.groups[node].share;
         let by = scaled(charge, share.counted_weight);
         share.counted_weight = cx.groups[node].weight().value();
-        share.entity.placed_at = cx.now;
+        share.entity.placed_at = cfq.now;
         let place = share.entity.place.expect("a group that is charged is on its parent's tree");
         if place.tree == wanted_tree(cfq) {
             cfq.groups[parent].trees.charge(place, by);
@@ -135,7 +135,7 @@ pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, group: GroupId
     let mut link = Some(group);
     while let Some(node) = link {
         let state = &mut cfq.groups[node];
-        state.saved = state.share.entity.served.save(cx.now);
+        state.saved = state.share.entity.served.save(cfq.now);
         link = cx.groups[node].parent;
     }
 }

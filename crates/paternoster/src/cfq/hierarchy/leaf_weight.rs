@@ -47,26 +47,26 @@ pub(super) struct Fraction {
 /// Puts the queue where its slice is due, on the tree on which it should be. The residue of its
 /// last slice is used up.
 #[inline]
-pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
+pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId) {
     let key = if cfq.queues[queue].class() == IoClass::Idle {
-        Key::at(cx.now + IDLE_KEY_DELAY)
+        Key::at(cfq.now + IDLE_KEY_DELAY)
     } else {
         let offset = slice_offset(cfq, queue);
         let residue = cfq.queues[queue].take_residue();
-        Key::at(cx.now).later(offset.wrapping_sub(residue))
+        Key::at(cfq.now).later(offset.wrapping_sub(residue))
     };
     cfq.put_on_tree(queue, key);
 }
 
 /// Puts the busy queue before all others of its tree. A queue of the idle class is placed as usual.
 #[inline]
-pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
+pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId) {
     let state = &cfq.queues[queue];
     let key = if state.class() == IoClass::Idle {
-        Key::at(cx.now + IDLE_KEY_DELAY)
+        Key::at(cfq.now + IDLE_KEY_DELAY)
     } else {
         let tree = cfq.groups[state.group].trees.tree(state.wanted_tree());
-        tree.first_key().unwrap_or(Key::at(cx.now)).earlier(FRONT_KEY_STEP)
+        tree.first_key().unwrap_or(Key::at(cfq.now)).earlier(FRONT_KEY_STEP)
     };
     cfq.put_on_tree(queue, key);
 }

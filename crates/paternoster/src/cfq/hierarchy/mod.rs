@@ -137,8 +137,8 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place(&mut self, cx: &Cx, queue: QueueId) {
         let moved = self.begin_move(cx, queue);
         match self.sharing {
-            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place(self, cx, queue),
-            Sharing::Flat | Sharing::Entities => vdisktime::place(self, cx, queue),
+            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place(self, queue),
+            Sharing::Flat | Sharing::Entities => vdisktime::place(self, queue),
         }
         self.end_move(cx, queue, moved);
     }
@@ -148,8 +148,8 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place_first(&mut self, cx: &Cx, queue: QueueId) {
         let moved = self.begin_move(cx, queue);
         match self.sharing {
-            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place_first(self, cx, queue),
-            Sharing::Flat | Sharing::Entities => vdisktime::place_first(self, cx, queue),
+            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place_first(self, queue),
+            Sharing::Flat | Sharing::Entities => vdisktime::place_first(self, queue),
         }
         self.end_move(cx, queue, moved);
     }
@@ -225,7 +225,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn save_workload(&mut self, cx: &Cx, group: GroupId) {
         match self.sharing {
             Sharing::LeafWeight | Sharing::Flat | Sharing::SideBySide => {
-                self.groups[group].saved = self.serving.served().save(cx.now);
+                self.groups[group].saved = self.serving.served().save(self.now);
             }
             Sharing::Entities => entities::save_workloads(self, cx, group),
         }

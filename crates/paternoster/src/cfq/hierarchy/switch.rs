@@ -32,7 +32,7 @@ impl<T: Trace> Cfq<T> {
         self.sharing = sharing;
         self.trace.event(cx.now, Event::Cfq(CfqEvent::HierarchySwitched { to }));
         for queue in busy {
-            self.place_at_minimum(cx, queue);
+            self.place_at_minimum(queue);
             // No group is behind another: each joins without a delay.
             self.join_behind(cx, self.queues[queue].group, 0);
         }
@@ -69,14 +69,14 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Puts a queue, which is on no tree, behind those that came at this moment before it.
-    fn place_at_minimum(&mut self, cx: &Cx, queue: QueueId) {
+    fn place_at_minimum(&mut self, queue: QueueId) {
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => {
                 self.queues[queue].take_residue();
-                self.put_on_tree(queue, Key::at(cx.now));
+                self.put_on_tree(queue, Key::at(self.now));
             }
             Sharing::Flat | Sharing::Entities => {
-                vdisktime::place_at_minimum(self, cx, queue);
+                vdisktime::place_at_minimum(self, queue);
             }
         }
     }

@@ -21,7 +21,6 @@ use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::{Entity, Key, ServiceTree};
 use crate::io_context::IoClass;
-use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Trace, Workload};
@@ -32,8 +31,8 @@ const FRONT_PLACING_STEP: Nanos = Nanos::from_millis(1000);
 
 /// Puts the queue where its slice is due, on the tree on which it should be. One that stays on its
 /// tree has its place: its charge has moved it.
-pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
-    cfq.queues[queue].share.placed_at = cx.now;
+pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId) {
+    cfq.queues[queue].share.placed_at = cfq.now;
     let state = &cfq.queues[queue];
     let wanted = state.wanted_tree();
     let tree = cfq.groups[state.group].trees.tree(wanted);
@@ -48,21 +47,21 @@ pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
 }
 
 /// Puts the busy queue before all others of its tree. A queue of the idle class is placed as usual.
-pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
+pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId) {
     let state = &cfq.queues[queue];
     if state.class() == IoClass::Idle {
-        return place(cfq, cx, queue);
+        return place(cfq, queue);
     }
     let tree = cfq.groups[state.group].trees.tree(state.wanted_tree());
     let key = tree.first_key().unwrap_or(tree.min()).advanced(-1);
-    let first_placed = tree.first().map_or(cx.now, |first| placed_at(cfq, first));
+    let first_placed = tree.first().map_or(cfq.now, |first| placed_at(cfq, first));
     cfq.queues[queue].share.placed_at = first_placed.saturating_sub(FRONT_PLACING_STEP);
     move_to(cfq, queue, key);
 }
 
 /// Puts the queue, which is on no tree, at the minimum of the tree on which it should be.
-pub(super) fn place_at_minimum<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx, queue: QueueId) {
-    cfq.queues[queue].share.placed_at = cx.now;
+pub(super) fn place_at_minimum<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId) {
+    cfq.queues[queue].share.placed_at = cfq.now;
     let state = &cfq.queues[queue];
     let key = cfq.groups[state.group].trees.tree(state.wanted_tree()).min();
     cfq.put_on_tree(queue, key);

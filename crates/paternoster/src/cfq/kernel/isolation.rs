@@ -13,6 +13,7 @@
 
 use crate::arena::{GroupId, RequestId, SideTable};
 use crate::cfq::Cfq;
+use crate::cfq::kernel::KernelRules;
 use crate::cfq::queue_id::QueueId;
 use crate::scheduler::Cx;
 use crate::trace::{CfqEvent, Event, Trace, Workload};
@@ -24,6 +25,8 @@ pub(in crate::cfq) struct MovedBusy;
 /// The tunable, and what is to be known because of it.
 #[derive(Debug)]
 pub(in crate::cfq) struct Isolation {
+    /// Whether the kernel has it: queues may move to the root.
+    may_move_queues: bool,
     /// The tunable.
     pub(super) queues_stay: bool,
     /// The group from which a queue was moved to the root.
@@ -34,8 +37,10 @@ pub(in crate::cfq) struct Isolation {
 }
 
 impl Isolation {
-    pub(in crate::cfq) fn new() -> Self {
-        Self { queues_stay: false, moved_from: SideTable::new(), counted_in: SideTable::new() }
+    pub(in crate::cfq) fn new(kernel: KernelRules) -> Self {
+        let (moved_from, counted_in) = (SideTable::new(), SideTable::new());
+        let may_move_queues = kernel.may_move_queues();
+        Self { may_move_queues, queues_stay: false, moved_from, counted_in }
     }
 
     /// Forgets the queue, which is freed.
@@ -48,45 +53,30 @@ impl Isolation {
         self.counted_in.values().filter(|counted_in| **counted_in == group).count()
     }
 
-    #[cold]
-    fn begin_count(&mut self, rq: RequestId, group: GroupId) {
-        self.counted_in.insert(rq, group);
-    }
-
-    #[cold]
-    fn counted_in(&self, rq: RequestId) -> GroupId {
-        self.counted_in[rq]
-    }
-
-    #[cold]
-    fn end_count(&mut self, rq: RequestId) {
-        self.counted_in.remove(rq);
-    }
-}
-
-impl<T: Trace> Cfq<T> {
-    /// Has the queue's present group count the request while it is in flight.
-    #[inline]
-    pub(in crate::cfq) fn count_in_group_of(&mut self, queue: QueueId, rq: RequestId) {
-        if self.kernel.may_move_queues() {
-            self.isolation.begin_count(rq, self.queues[queue].group);
+    /// Has `group`, that of its queue, count the request while it is in flight.
+    #[inline(always)]
+    pub(in crate::cfq) fn begin_count(&mut self, rq: RequestId, group: GroupId) {
+        if self.may_move_queues {
+            self.counted_in.insert(rq, group);
         }
     }
 
     /// The group that counts the request in flight, whose queue is in `group` now.
-    #[inline]
-    pub(in crate::cfq) fn counted_in(&self, group: GroupId, rq: RequestId) -> GroupId {
-        if self.kernel.may_move_queues() { self.isolation.counted_in(rq) } else { group }
+    #[inline(always)]
+    pub(in crate::cfq) fn counted_in(&self, rq: RequestId, group: GroupId) -> GroupId {
+        if self.may_move_queues { self.counted_in[rq] } else { group }
     }
 
     /// Ends what a request is counted for.
-    #[inline]
+    #[inline(always)]
     pub(in crate::cfq) fn end_count(&mut self, rq: RequestId) {
-        if self.kernel.may_move_queues() {
-            self.isolation.end_count(rq);
+        if self.may_move_queues {
+            self.counted_in.remove(rq);
         }
     }
+}
 
+impl<T: Trace> Cfq<T> {
     /// The group to which the queue, which is to be placed, moves; none if it stays.
     fn judge_move(&self, cx: &Cx, queue: QueueId) -> Option<GroupId> {
         if self.isolation.queues_stay {
@@ -105,7 +95,7 @@ impl<T: Trace> Cfq<T> {
     /// leaves the trees of its old group; it has to join the new one once it is placed.
     #[inline]
     pub(in crate::cfq) fn begin_move(&mut self, cx: &Cx, queue: QueueId) -> Option<MovedBusy> {
-        if self.kernel.may_move_queues() { self.move_as_judged(cx, queue) } else { None }
+        if self.isolation.may_move_queues { self.move_as_judged(cx, queue) } else { None }
     }
 
     #[cold]
@@ -154,7 +144,7 @@ impl<T: Trace> Cfq<T> {
     /// of other groups share since both were in the root.
     #[cold]
     pub(in crate::cfq) fn move_all_to_root(&mut self, cx: &Cx, group: GroupId) {
-        if !self.kernel.may_move_queues() {
+        if !self.isolation.may_move_queues {
             return;
         }
         let root = cx.groups.root();

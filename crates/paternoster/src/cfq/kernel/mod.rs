@@ -18,7 +18,6 @@ mod clock;
 mod isolation;
 mod tunables;
 
-pub(in crate::cfq) use clock::Stamped;
 pub(in crate::cfq) use isolation::Isolation;
 pub(crate) use tunables::{tunables_of, unknown_tunable};
 
