@@ -49,25 +49,49 @@ pub struct Cx {
     /// Requests in flight: those that it dispatched, those that bypassed it, and those that a
     /// scheduler before it dispatched.
     pub in_device: u32,
+    /// The tick of the moment, and when the next one begins: a tick is divided out once.
+    tick: Jiffies,
+    next_tick: Instant,
 }
 
 impl Cx {
     /// Makes what there is before the first event: no request, no I/O context, and the root group.
     pub(crate) fn new(device: Device) -> Self {
-        Self {
+        let mut cx = Self {
             now: Instant::START,
+            tick: Jiffies::LONG_AGO,
+            next_tick: Instant::START,
             requests: Requests::default(),
             groups: Groups::new(),
             contexts: IoContexts::default(),
             device,
             in_device: 0,
-        }
+        };
+        cx.begin_tick();
+        cx
     }
 
     /// The current tick.
     #[inline]
     pub fn jiffies(&self) -> Jiffies {
-        self.device.hz.jiffies(self.now)
+        self.tick
+    }
+
+    /// The next event is at `now`, which is not before the last one.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = now;
+        if now >= self.next_tick {
+            self.begin_tick();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_tick(&mut self) {
+        let hz = self.device.hz;
+        self.tick = hz.jiffies(self.now);
+        self.next_tick = hz.instant(self.tick) + hz.tick();
     }
 }
 

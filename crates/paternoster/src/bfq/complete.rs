@@ -53,19 +53,17 @@ impl<T: Trace> Bfq<T> {
             state.go_idle(cx.jiffies());
             self.wf2q.drop_pending(queue);
         }
-        let state = &mut self.queues[queue];
         state.io_pattern.request_ended(cx.now);
+        let is_soft_rt_due = state.soft_rt.due
+            && state.in_flight == 0
+            && state.is_empty()
+            && !state.raising().is_interactive();
         let of_one_user = (!state.shared).then_some(queue);
         let last_completion = self.last_completion.replace(cx.now, of_one_user);
         if let Some(rate) = self.peak_rate.observe_completion(cx.now, last_completion) {
             self.follow_peak_rate(cx, rate);
         }
-        let state = &self.queues[queue];
-        if state.soft_rt.due
-            && state.in_flight == 0
-            && state.is_empty()
-            && !state.raising().is_interactive()
-        {
+        if is_soft_rt_due {
             self.update_soft_rt_bound(cx, queue);
         }
     }

@@ -53,16 +53,26 @@ impl ContextState {
 }
 
 impl<T: Trace> Bfq<T> {
-    /// Binds a request to its queue: it is new, or was requeued.
+    /// Binds a request to its queue: it is new, or was requeued. Usually its context has a queue,
+    /// and nothing has changed since the last request.
     #[inline(always)]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
-        if !self.is_unchanged(cx, ioc, group) {
-            self.follow_priority(cx, ioc, group);
-            self.follow_group(cx, ioc, group);
-        }
-        let queue = self.queue_for(cx, ioc, synchrony);
+        let io_prio = cx.contexts[ioc].io_prio;
+        let queue = match self.contexts.get_mut(ioc) {
+            Some(context) if context.io_prio == io_prio && context.group == Some(group) => {
+                context.queues[synchrony].filter(|&queue| {
+                    let state = &self.queues[queue];
+                    !(state.shared && state.split_due) || context.stably_merged
+                })
+            }
+            _ => None,
+        };
+        let queue = match queue {
+            Some(queue) => queue,
+            None => self.queue_after_change(cx, rq),
+        };
         self.wf2q.count_request(queue, 1);
         self.contexts[ioc].requests_bound += 1;
         cx.requests.get_mut(rq).queue = queue.data();
@@ -70,10 +80,29 @@ impl<T: Trace> Bfq<T> {
         if state.merge_into.is_none() && state.users == 1 {
             state.owner = Some(ioc);
         }
-        let may_burst = self.burst.may_go_on() || self.busy.count() == 0;
-        if may_burst && self.queues[queue].fresh {
+        if state.fresh && (self.burst.may_go_on() || self.busy.count() == 0) {
             self.join_burst(cx, queue);
         }
+    }
+
+    /// Returns the queue for a request whose context is new, has another priority or group, has no
+    /// such queue yet, or leaves a shared one.
+    #[cold]
+    #[inline(never)]
+    fn queue_after_change(&mut self, cx: &Cx, rq: RequestId) -> QueueId {
+        let request = &cx.requests[rq];
+        let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
+        self.follow_priority(cx, ioc, group);
+        self.follow_group(cx, ioc, group);
+        let context = &self.contexts[ioc];
+        let Some(queue) = context.queues[synchrony] else {
+            return self.make_queue_for(cx, ioc, synchrony);
+        };
+        let state = &self.queues[queue];
+        if !(state.shared && state.split_due) || context.stably_merged {
+            return queue;
+        }
+        self.split(cx, ioc, queue)
     }
 
     /// A queue gets its first request and may belong to a burst. A queue that a split has created
@@ -107,24 +136,11 @@ impl<T: Trace> Bfq<T> {
         let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.wf2q.count_request(queue, -1);
         self.free_queue_if_unused(cx, queue);
-        if let Some(context) = self.contexts.get_mut(ioc) {
-            context.requests_bound -= 1;
+        let Some(context) = self.contexts.get_mut(ioc) else { return };
+        context.requests_bound -= 1;
+        if context.exited {
+            self.free_context_if_unused(cx, ioc);
         }
-        self.free_context_if_unused(cx, ioc);
-    }
-
-    /// Returns the queue for a new request of `ioc`. The context may leave a shared queue by that.
-    #[inline(always)]
-    fn queue_for(&mut self, cx: &Cx, ioc: IocId, synchrony: Synchrony) -> QueueId {
-        let context = &self.contexts[ioc];
-        let Some(queue) = context.queues[synchrony] else {
-            return self.make_queue_for(cx, ioc, synchrony);
-        };
-        let state = &self.queues[queue];
-        if !(state.shared && state.split_due) || context.stably_merged {
-            return queue;
-        }
-        self.split(cx, ioc, queue)
     }
 
     #[cold]
@@ -172,15 +188,6 @@ impl<T: Trace> Bfq<T> {
         queue
     }
 
-    /// Returns whether the context has the priority and group that it had at its last request.
-    #[inline(always)]
-    fn is_unchanged(&self, cx: &Cx, ioc: IocId, group: GroupId) -> bool {
-        let io_prio = cx.contexts[ioc].io_prio;
-        self.contexts
-            .get(ioc)
-            .is_some_and(|context| context.io_prio == io_prio && context.group == Some(group))
-    }
-
     /// The priority of the context may have changed since its last request. Its sync queue follows
     /// when it is next put on its tree, even if it is shared.
     #[cold]
@@ -210,15 +217,21 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// The context may have moved to another group since its last bio. Its own queue moves along; a
-    /// shared queue stays behind.
+    /// The context may have moved to another group since its last bio.
     #[inline(always)]
     pub(super) fn follow_group(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
-        let Some(context) = self.contexts.get_mut(ioc) else { return };
-        let before = context.group.replace(group);
-        if before == Some(group) {
-            return;
+        if self.contexts.get(ioc).is_some_and(|context| context.group != Some(group)) {
+            self.move_context(cx, ioc, group);
         }
+    }
+
+    /// The context has moved to another group, or has its first bio. Its own queue moves along; a
+    /// shared queue stays behind.
+    #[cold]
+    #[inline(never)]
+    fn move_context(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
+        let context = &mut self.contexts[ioc];
+        let before = context.group.replace(group);
         let BySynchrony([async_queue, sync_queue]) = context.queues;
         self.ensure_group(cx, group);
         if before.is_some() {

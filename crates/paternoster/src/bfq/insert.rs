@@ -3,7 +3,6 @@
 
 use crate::arena::{IocId, RequestId};
 use crate::bfq::Bfq;
-use crate::bfq::io_pattern::Arrival;
 use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::bfq::raising::EligibleAs;
 use crate::bfq::wf2q::Service;
@@ -38,76 +37,72 @@ impl<T: Trace> Bfq<T> {
         self.end_idling(cx, queue, rq);
     }
 
-    /// Learns from a request of `ioc` that is about to be added to `queue`.
+    /// Learns from a request of `ioc` that is about to be added to `queue`: its I/O pattern, and
+    /// whether it has a short think time. For a while after a split that is not judged.
     #[inline(always)]
     fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId, ioc: IocId) {
+        let now = cx.jiffies();
         let slice_idle = self.tunables.slice_idle();
         let state = &mut self.queues[queue];
         if state.in_flight == 0 && !state.busy {
             state.io_pattern.request_made(cx.now, slice_idle);
         }
-        self.update_think_time(cx, queue, ioc);
-        let seekiness = &mut self.queues[queue].seekiness;
-        seekiness.observe(cx.requests[rq].extent(), cx.device.rotational);
-        if seekiness.only_seeks() {
+        if state.synchrony.is_sync()
+            && slice_idle > Nanos::ZERO
+            && now > state.split_at + self.times.raise_min_idle
+            && self.wf2q.class_of(queue) != IoClass::Idle
+        {
+            let is_alive = cx.contexts.alive(ioc);
+            if let Some(is_short) = state.io_pattern.update_think_time(slice_idle, is_alive) {
+                self.think_time_changed(cx, queue, is_short);
+            }
+        }
+        let state = &mut self.queues[queue];
+        state.seekiness.observe(cx.requests[rq].extent(), cx.device.rotational);
+        if state.seekiness.only_seeks() && state.raising().is_raised() {
             self.stop_soft_rt_of_seeky(cx, queue);
         }
     }
 
-    /// Judges whether the queue has a short think time. For a while after a split it is not judged.
-    #[inline(always)]
-    fn update_think_time(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
-        let now = cx.jiffies();
-        let slice_idle = self.tunables.slice_idle();
-        let state = &mut self.queues[queue];
-        if !state.synchrony.is_sync()
-            || self.wf2q.class_of(queue) == IoClass::Idle
-            || slice_idle == Nanos::ZERO
-            || now <= state.split_at + self.times.raise_min_idle
-        {
-            return;
-        }
-        let is_alive = cx.contexts.alive(ioc);
-        let Some(is_short) = state.io_pattern.update_think_time(slice_idle, is_alive) else {
-            return;
-        };
+    /// The think time of the queue is short now, or not any more: what injection was measured to
+    /// cost may be void.
+    #[cold]
+    #[inline(never)]
+    fn think_time_changed(&mut self, cx: &Cx, queue: QueueId, is_short: bool) {
         let gap = self.times.think_change_gap;
-        if state.injection.is_void_after_think_time_change(is_short, gap, now) {
+        let injection = &mut self.queues[queue].injection;
+        if injection.is_void_after_think_time_change(is_short, gap, cx.jiffies()) {
             self.reset_injection(cx, queue);
         }
-    }
-
-    /// Judges whether the queue is I/O-bound, as a request arrives.
-    #[inline(always)]
-    fn update_io_bound(&mut self, cx: &Cx, queue: QueueId) {
-        let state = &mut self.queues[queue];
-        let ends_idleness = state.is_empty() && state.in_flight == 0;
-        state.io_pattern.update_io_bound(cx.now, Arrival { is_first: state.fresh, ends_idleness });
     }
 
     /// Puts a request into its queue, which is busy from now on.
     #[inline(always)]
     fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
-        let ioc = cx.requests[rq].ioc;
+        let request = &cx.requests[rq];
+        let synchrony = request.synchrony();
+        let deadline = cx.now + self.tunables.order.fifo_expire(synchrony);
         let was_raised = self.is_raised(queue);
         // This depends on whether the queue was empty, so it comes before the insertion.
         if self.queues[queue].synchrony.is_sync() {
-            if self.contexts[ioc].requests_bound <= 1 {
+            if self.contexts[request.ioc].requests_bound <= 1 {
                 self.look_for_waker(cx, queue);
                 self.probe_first_request(cx, queue);
             }
-            self.update_io_bound(cx, queue);
+            self.queues[queue].update_io_bound(cx.now);
         }
-        let deadline = cx.now + self.tunables.order.fifo_expire(cx.requests[rq].synchrony());
-        self.queues[queue].waiting.insert(&mut cx.requests, rq, deadline);
+        let order = self.seek_order(self.head);
+        let state = &mut self.queues[queue];
+        state.waiting.insert(&mut cx.requests, rq, deadline);
+        let next = state.waiting.prefer(&cx.requests, order, rq);
+        let was_busy = state.busy;
         self.queued += 1;
-        let next = self.prefer(cx, queue, rq);
         if next == Next::Changed {
             self.index_position(cx, queue);
         }
         let mut interactive = false;
-        if self.queues[queue].busy {
-            if self.tunables.low_latency() && !was_raised && !cx.requests[rq].is_sync() {
+        if was_busy {
+            if self.tunables.low_latency() && !was_raised && !synchrony.is_sync() {
                 self.raise_starved_async(cx, queue);
             }
             if next == Next::Changed {
@@ -116,9 +111,11 @@ impl<T: Trace> Bfq<T> {
         } else {
             interactive = self.become_busy(cx, queue, rq) == EligibleAs::Interactive;
         }
-        let is_raised = self.is_raised(queue);
-        if self.tunables.low_latency() && (!was_raised || !is_raised || interactive) {
-            self.queues[queue].restart_raising(cx.jiffies());
+        if self.tunables.low_latency() {
+            let is_raised = self.is_raised(queue);
+            if !was_raised || !is_raised || interactive {
+                self.queues[queue].restart_raising(cx.jiffies());
+            }
         }
     }
 

@@ -270,6 +270,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         }
     }
 
+    #[inline(always)]
     fn offer(&mut self, cx: &mut Cx, bio: &Bio) {
         self.follow_group(cx, bio.ioc, cx.contexts[bio.ioc].group);
     }

@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut};
 use crate::arena::{IocId, Linked, List, ListLinks, RequestId, SideTable, Slot};
 use crate::bfq::Bfq;
 use crate::bfq::injection_limit::InjectionLimit;
-use crate::bfq::io_pattern::{IoPattern, Seekiness};
+use crate::bfq::io_pattern::{Arrival, IoPattern, Seekiness};
 use crate::bfq::queue_id::QueueId;
 use crate::bfq::raising::Raising;
 use crate::bfq::waker::{ByWaker, WakerSearch};
@@ -20,7 +20,7 @@ use crate::parts::waiting::WaitingRequests;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::time::{Jiffies, Ticks};
+use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{Event, QueueEvent, QueueName, Trace};
 
 /// One queue.
@@ -157,6 +157,13 @@ impl Queue {
     #[inline]
     pub(super) fn raising(&self) -> &Raising {
         &self.raising
+    }
+
+    /// Judges whether the queue is I/O-bound, as a request arrives.
+    #[inline(always)]
+    pub(super) fn update_io_bound(&mut self, now: Instant) {
+        let ends_idleness = self.is_empty() && self.in_flight == 0;
+        self.io_pattern.update_io_bound(now, Arrival { is_first: self.fresh, ends_idleness });
     }
 
     /// Restarts the time for which the queue is raised, or since it was.

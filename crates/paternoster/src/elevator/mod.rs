@@ -449,12 +449,14 @@ impl<S: Scheduler> Elevator<S> {
         self.scheduler.check(&self.cx);
     }
 
-    /// An event happens at `now`, on the caller's clock.
+    /// An event happens at `now`, on the caller's clock; often at the moment of the last one.
     #[inline(always)]
     fn advance(&mut self, now: Instant) {
-        assert!(now >= self.latest, "time does not go back");
-        self.latest = now;
-        self.cx.now = self.clock.elevator_time(now);
+        if now != self.latest {
+            assert!(now > self.latest, "time does not go back");
+            self.latest = now;
+            self.cx.advance(self.clock.elevator_time(now));
+        }
     }
 
     /// Emits an event that happens now.

@@ -32,6 +32,9 @@ impl<L: Lookup> Wf2q<L> {
             }
             assert_eq!(server.active, active, "entities on active trees");
         }
+        for (_, entity) in self.entities.iter() {
+            assert_eq!(entity.above, self.servers[entity.parent].entity, "that of its group");
+        }
         let on_trees = self.entities.iter().filter(|(_, entity)| entity.on_tree != OnTree::Neither);
         assert_eq!(placed, on_trees.count(), "an entity is on the tree that it says");
         let counted = self.entities.iter().filter_map(|(_, entity)| entity.counted);

@@ -66,6 +66,15 @@ pub(super) enum OnTree {
     Idle,
 }
 
+/// Where an entity competes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// In this group.
+    pub(super) parent: GroupId,
+    /// The entity of that group; none for the root.
+    pub(super) above: Option<EntityId>,
+}
+
 /// One entity.
 #[derive(Debug)]
 pub(in crate::bfq) struct Entity {
@@ -73,6 +82,8 @@ pub(in crate::bfq) struct Entity {
     pub(super) group: Option<GroupId>,
     /// The group in which it competes.
     pub(super) parent: GroupId,
+    /// The entity of that group; none for the root.
+    pub(super) above: Option<EntityId>,
     pub(super) on_tree: OnTree,
     /// It counts in its tree's sum of weights: it waits, is served, or is on the idle tree.
     pub(super) in_weight_sum: bool,
@@ -106,10 +117,12 @@ pub(in crate::bfq) struct Entity {
 }
 
 impl Entity {
-    fn new(group: Option<GroupId>, parent: GroupId, weight: u32, class: IoClass) -> Self {
+    fn new(group: Option<GroupId>, place: Place, weight: u32, class: IoClass) -> Self {
+        let Place { parent, above } = place;
         Self {
             group,
             parent,
+            above,
             on_tree: OnTree::Neither,
             in_weight_sum: false,
             tree_links: ListLinks::default(),
@@ -129,14 +142,14 @@ impl Entity {
     }
 
     /// Creates the entity of a queue. It starts with a change due that has no effect.
-    pub(super) fn of_queue(parent: GroupId, io_prio: IoPrio) -> Self {
-        let new = Self::new(None, parent, weight_of(io_prio), io_prio.class());
+    pub(super) fn of_queue(place: Place, io_prio: IoPrio) -> Self {
+        let new = Self::new(None, place, weight_of(io_prio), io_prio.class());
         Self { change_due: true, ..new }
     }
 
     /// Creates the entity of a group. Groups compete in the BE class.
-    pub(super) fn of_group(group: GroupId, parent: GroupId, weight: u32) -> Self {
-        Self::new(Some(group), parent, weight, IoClass::Be)
+    pub(super) fn of_group(group: GroupId, place: Place, weight: u32) -> Self {
+        Self::new(Some(group), place, weight, IoClass::Be)
     }
 
     #[inline]

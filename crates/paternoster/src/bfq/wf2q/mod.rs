@@ -39,12 +39,11 @@ mod share;
 mod tests;
 mod tree;
 
-use smallvec::SmallVec;
 use std::marker::PhantomData;
 
 use crate::arena::{GroupId, List, SideTable};
 use crate::bfq::wf2q::counters::WeightCounters;
-use crate::bfq::wf2q::entity::{ByTree, Entities, Entity, EntityId, OnTree};
+use crate::bfq::wf2q::entity::{ByTree, Entities, Entity, EntityId, OnTree, Place};
 use crate::bfq::wf2q::server::Server;
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::time::{Hz, Jiffies, Ticks};
@@ -100,7 +99,7 @@ pub(super) struct Wf2q<L = Greedy> {
     /// Groups below the root that have I/O pending.
     groups_pending: u32,
     /// Queues that have retired and that `next_retired` has not returned yet.
-    retired: SmallVec<[EntityId; 4]>,
+    retired: Vec<EntityId>,
     idle_class_guard: Ticks,
     lookup: PhantomData<L>,
 }
@@ -114,7 +113,7 @@ impl<L: Lookup> Wf2q<L> {
             idle: List::default(),
             counters: WeightCounters::default(),
             groups_pending: 0,
-            retired: SmallVec::new(),
+            retired: Vec::new(),
             idle_class_guard: Ticks::new(0),
             lookup: PhantomData,
         }
@@ -128,7 +127,8 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Makes the server of a group, and its entity in that of its parent.
     pub(super) fn add_group(&mut self, group: GroupId, parent: GroupId, weight: u32) {
-        let entity = self.entities.add(Entity::of_group(group, parent, weight));
+        let place = self.place_in(parent);
+        let entity = self.entities.add(Entity::of_group(group, place, weight));
         self.servers.insert(group, Server::new(Some(entity), Jiffies::LONG_AGO));
     }
 
@@ -148,8 +148,15 @@ impl<L: Lookup> Wf2q<L> {
         debug_assert_eq!(self.entities[queue].on_tree, OnTree::Neither, "it was deactivated");
         let requests = self.entities[queue].requests.cast_signed();
         self.count_from(self.parent_of(queue), -requests);
-        self.entities[queue].parent = group;
-        self.count_from(self.parent_of(queue), requests);
+        let Place { parent, above } = self.place_in(group);
+        let entity = &mut self.entities[queue];
+        (entity.parent, entity.above) = (parent, above);
+        self.count_from(above, requests);
+    }
+
+    /// Where an entity competes that is in `group`.
+    fn place_in(&self, group: GroupId) -> Place {
+        Place { parent: group, above: self.servers[group].entity }
     }
 
     /// Adds `change` to the number of requests of the queue and of its parents.
@@ -163,7 +170,7 @@ impl<L: Lookup> Wf2q<L> {
         while let Some(id) = node {
             let entity = &mut self.entities[id];
             entity.requests = entity.requests.wrapping_add_signed(change);
-            node = self.servers[entity.parent].entity;
+            node = entity.above;
         }
     }
 
@@ -191,7 +198,7 @@ impl<L: Lookup> Wf2q<L> {
     /// The entity of the group in which `id` competes; none on the root's level.
     #[inline]
     fn parent_of(&self, id: EntityId) -> Option<EntityId> {
-        self.servers[self.entities[id].parent].entity
+        self.entities[id].above
     }
 
     fn tree_of(&mut self, id: EntityId) -> &mut ClassTree {

@@ -96,11 +96,11 @@ impl<L: Lookup> Wf2q<L> {
             let entity = &mut self.entities[id];
             entity.service = entity.service + service;
             let (parent, class) = (entity.parent, entity.class);
+            node = entity.above;
             let tree = &mut self.servers[parent].classes[class as usize];
             if let Some(overdue) = tree.advance(&self.entities, service) {
                 self.retire(overdue);
             }
-            node = self.servers[parent].entity;
         }
         Retired(())
     }
