@@ -3,7 +3,7 @@
 use crate::arena::{Arena, GroupId, Linked, ListLinks, RequestId};
 use crate::io_context::IoPrio;
 use crate::parts::sort_list::SortNodes;
-use crate::request::{Bio, Op, Place, Request, urgency_of};
+use crate::request::{Bio, Op, Place, Request, UserDataList, urgency_of};
 use crate::time::Instant;
 
 /// The requests of one elevator.
@@ -16,7 +16,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -43,7 +43,7 @@ impl Requests {
         request.bound = false;
         // Zeroes carry no data to gather.
         request.never_merge = !bio.is_mergeable() || bio.op == Op::WriteZeroes;
-        request.bios.push(bio.user_data);
+        request.bios = UserDataList::from_buf_and_len([bio.user_data, 0], 1);
         self.sort_nodes.add(rq);
         rq
     }

@@ -4,8 +4,7 @@
 //!   key:     slot 2 │ generation 3                   odd while the thing exists
 //!               │          │
 //!               ▼          ▼ compared at the doors
-//!   values      [ a ][ b ][ c ][ gone ]              free: slot 3
-//!   generations [ 1 ][ 1 ][ 3 ][  2   ]
+//!   entries  [ a 1 ][ b 1 ][ c 3 ][ gone 2 ]            free: slot 3
 //! ```
 //!
 //! Nothing here counts references or points to its owner. A key names a thing; a stale key is a
@@ -110,19 +109,31 @@ fn key_of<K: Key>(index: u32, generation: u32) -> K {
 /// Things of one kind under their keys. What is removed stays in its slot until that is used again.
 #[derive(Debug)]
 pub(crate) struct Arena<K, V> {
-    values: Vec<V>,
-    /// One more each time that the slot is used or freed: odd where it is in use.
-    generations: Vec<u32>,
+    entries: Vec<Entry<V>>,
     /// The slot that was freed last is used first.
     free: Vec<u32>,
-    len: usize,
+    /// Slots that are never used again.
+    used_up: usize,
     kind: PhantomData<K>,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    /// One more each time that the slot is used or freed: odd while it is in use.
+    generation: u32,
+}
+
+impl<V> Entry<V> {
+    #[inline]
+    fn is_used(&self) -> bool {
+        self.generation % 2 == 1
+    }
 }
 
 impl<K, V> Default for Arena<K, V> {
     fn default() -> Self {
-        let (values, generations, free) = (Vec::new(), Vec::new(), Vec::new());
-        Self { values, generations, free, len: 0, kind: PhantomData }
+        Self { entries: Vec::new(), free: Vec::new(), used_up: 0, kind: PhantomData }
     }
 }
 
@@ -136,13 +147,11 @@ impl<K: Key, V> Arena<K, V> {
     /// Adds a thing that is made from its own key.
     #[inline]
     pub(crate) fn insert_with_key(&mut self, make: impl FnOnce(K) -> V) -> K {
-        let Some(&free) = self.free.last() else { return self.append(make) };
-        let generation = self.generations[free as usize] + 1;
-        let key = key_of(free, generation);
-        self.values[free as usize] = make(key);
-        self.generations[free as usize] = generation;
-        self.free.pop();
-        self.len += 1;
+        let Some(index) = self.free.pop() else { return self.append(make) };
+        let entry = &mut self.entries[index as usize];
+        entry.generation += 1;
+        let key = key_of(index, entry.generation);
+        entry.value = make(key);
         key
     }
 
@@ -152,80 +161,75 @@ impl<K: Key, V> Arena<K, V> {
     pub(crate) fn reuse(&mut self, blank: impl FnOnce() -> V) -> (K, &mut V) {
         let Some(index) = self.free.pop() else {
             let key = self.append(|_| blank());
-            return (key, &mut self.values[index_of(key) as usize]);
+            return (key, &mut self[key]);
         };
-        let generation = &mut self.generations[index as usize];
-        *generation += 1;
-        self.len += 1;
-        (key_of(index, *generation), &mut self.values[index as usize])
+        let entry = &mut self.entries[index as usize];
+        entry.generation += 1;
+        (key_of(index, entry.generation), &mut entry.value)
     }
 
     /// Adds a thing in a slot of its own.
     #[cold]
     fn append(&mut self, make: impl FnOnce(K) -> V) -> K {
-        let index = u32::try_from(self.values.len()).ok().filter(|&index| index < u32::MAX);
+        let index = u32::try_from(self.entries.len()).ok().filter(|&index| index < u32::MAX);
         let key = key_of(index.expect("fewer than 2³² − 1 exist"), 1);
-        self.values.push(make(key));
-        self.generations.push(1);
-        self.len += 1;
+        self.entries.push(Entry { value: make(key), generation: 1 });
         key
     }
 
     /// Frees the slot of a thing, if there is one of that key, and returns what is left in it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
-        if !self.contains_key(key) {
+        let index = index_of(key);
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.generation != generation_of(key) {
             return None;
         }
-        let index = index_of(key);
-        let generation = &mut self.generations[index as usize];
-        *generation = generation.wrapping_add(1);
+        entry.generation = entry.generation.wrapping_add(1);
         // After 2³¹ things the slot is never used again, so that no key comes twice.
-        if *generation > 0 {
+        if entry.generation > 0 {
             self.free.push(index);
+        } else {
+            self.used_up += 1;
         }
-        self.len -= 1;
-        Some(&mut self.values[index as usize])
+        Some(&mut entry.value)
     }
 
     /// Returns whether there is a thing of that key.
     #[inline]
     pub(crate) fn contains_key(&self, key: K) -> bool {
-        self.generations.get(index_of(key) as usize) == Some(&generation_of(key))
+        self.get(key).is_some()
     }
 
     /// Returns the thing of that key, if there is one.
     #[inline]
     pub(crate) fn get(&self, key: K) -> Option<&V> {
-        self.contains_key(key).then(|| &self.values[index_of(key) as usize])
+        let entry = self.entries.get(index_of(key) as usize)?;
+        (entry.generation == generation_of(key)).then_some(&entry.value)
     }
 
     /// Returns how many things there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.entries.len() - self.free.len() - self.used_up
     }
 
     /// Returns whether there are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns all, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        (0..)
-            .zip(self.generations.iter().zip(&self.values))
-            .filter(|(_, (generation, _))| *generation % 2 == 1)
-            .map(|(index, (generation, value))| (key_of(index, *generation), value))
+        let used = (0..).zip(&self.entries).filter(|(_, entry)| entry.is_used());
+        used.map(|(index, entry)| (key_of(index, entry.generation), &entry.value))
     }
 
     /// Returns all, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
-        (0..)
-            .zip(self.generations.iter().zip(&mut self.values))
-            .filter(|(_, (generation, _))| *generation % 2 == 1)
-            .map(|(index, (generation, value))| (key_of(index, *generation), value))
+        let used = (0..).zip(&mut self.entries).filter(|(_, entry)| entry.is_used());
+        used.map(|(index, entry)| (key_of(index, entry.generation), &mut entry.value))
     }
 
     /// Returns all without their keys.
@@ -246,7 +250,7 @@ impl<K: Key, V> Index<K> for Arena<K, V> {
     #[inline]
     fn index(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");
-        &self.values[index_of(key) as usize]
+        &self.entries[index_of(key) as usize].value
     }
 }
 
@@ -254,7 +258,7 @@ impl<K: Key, V> IndexMut<K> for Arena<K, V> {
     #[inline]
     fn index_mut(&mut self, key: K) -> &mut V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");
-        &mut self.values[index_of(key) as usize]
+        &mut self.entries[index_of(key) as usize].value
     }
 }
 
@@ -308,7 +312,7 @@ mod tests {
     fn no_key_comes_twice() {
         let mut arena = Arena::<RequestId, ()>::default();
         arena.insert(());
-        arena.generations[0] = u32::MAX;
+        arena.entries[0].generation = u32::MAX;
         let last: RequestId = key_of(0, u32::MAX);
         assert!(arena.remove(last).is_some());
         let next = arena.insert(());

@@ -235,13 +235,18 @@ impl<T: Trace> Bfq<T> {
     }
 
     fn update_index_position(&mut self, cx: &Cx, queue: QueueId) {
-        self.unindex_position(queue);
-        let Some(next) = self.queues[queue].next() else { return };
+        let Some(next) = self.queues[queue].next() else { return self.unindex_position(queue) };
         if self.wf2q.class_of(queue) == IoClass::Idle || self.is_too_late(cx, queue) {
-            return;
+            return self.unindex_position(queue);
         }
+        let sector = cx.requests[next].sector;
         let positions = &mut self.groups[self.wf2q.group_of(queue)].positions;
-        self.queues[queue].position = positions.insert(queue, cx.requests[next].sector);
+        let position = &mut self.queues[queue].position;
+        match *position {
+            None => *position = positions.insert(queue, sector),
+            Some(slot) if positions.reposition(slot, sector) => {}
+            Some(_) => *position = None,
+        }
     }
 
     /// Takes the queue off its index, if it is on one.

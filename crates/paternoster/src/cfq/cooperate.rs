@@ -14,7 +14,7 @@
 //! A position index for each level has the queues by the sector of their next request. As in Linux,
 //! the next request may change while the queue keeps its place on the index.
 
-use crate::arena::{IocId, Slot};
+use crate::arena::{IocId, RequestId, Slot};
 use crate::cfq::Cfq;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
@@ -41,9 +41,26 @@ impl<T: Trace> Cfq<T> {
     #[cold]
     #[inline(never)]
     pub(super) fn index_position(&mut self, cx: &Cx, queue: QueueId) {
-        self.unindex_position(queue);
         let state = &mut self.queues[queue];
-        let Some(next) = state.next().filter(|_| state.class() != IoClass::Idle) else { return };
+        let next = state.next().filter(|_| state.class() != IoClass::Idle);
+        let level = state.priority.own_level();
+        let position = state.position.filter(|position| position.level == level);
+        let (Some(next), Some(Position { slot, .. })) = (next, position) else {
+            return self.index_anew(cx, queue, next);
+        };
+        let index = &mut self.positions[usize::from(level)];
+        if !index.reposition(slot, cx.requests[next].sector) {
+            state.position = None;
+        }
+    }
+
+    /// Takes the queue off its index, if it is on one, and puts it where its next request belongs,
+    /// if it has one.
+    #[inline]
+    fn index_anew(&mut self, cx: &Cx, queue: QueueId, next: Option<RequestId>) {
+        self.unindex_position(queue);
+        let Some(next) = next else { return };
+        let state = &mut self.queues[queue];
         let level = state.priority.own_level();
         let slot = self.positions[usize::from(level)].insert(queue, cx.requests[next].sector);
         state.position = slot.map(|slot| Position { level, slot });

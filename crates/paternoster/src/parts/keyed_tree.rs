@@ -11,12 +11,13 @@ pub(crate) struct KeyedTree<K, V> {
     tree: Tree,
     first: Slot,
     last: Slot,
+    len: u32,
 }
 
 impl<K, V> Default for KeyedTree<K, V> {
     fn default() -> Self {
         let (nodes, tree) = (TreeNodes::default(), Tree::default());
-        Self { nodes, tree, first: Slot::NONE, last: Slot::NONE }
+        Self { nodes, tree, first: Slot::NONE, last: Slot::NONE, len: 0 }
     }
 }
 
@@ -34,8 +35,8 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     }
 
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
+    pub(crate) fn len(&self) -> u32 {
+        self.len
     }
 
     #[inline]
@@ -54,6 +55,7 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     pub(crate) fn insert(&mut self, key: K, value: V) -> Slot {
         let new = self.nodes.add((key, value));
         self.link(new, key);
+        self.len += 1;
         new
     }
 
@@ -93,6 +95,7 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.unlink(slot);
         self.nodes.free(slot);
+        self.len -= 1;
     }
 
     /// Returns the key of the value at `slot`.
@@ -170,7 +173,7 @@ mod tests {
                 tree.tree.check(&tree.nodes);
                 prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
                 prop_assert_eq!(tree.last(), model.last().map(|&(key, value, _)| (key, value)));
-                prop_assert_eq!(tree.len(), model.len());
+                prop_assert_eq!(tree.len() as usize, model.len());
                 prop_assert_eq!(tree.is_empty(), model.is_empty());
                 prop_assert!(tree.values().eq(model.iter().map(|&(_, value, _)| value)));
             }

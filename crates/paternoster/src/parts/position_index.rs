@@ -43,21 +43,43 @@ impl<Q> Default for PositionIndex<Q> {
 impl<Q: Copy + Eq> PositionIndex<Q> {
     /// Inserts `queue`, whose next request starts at `sector`, unless that of another queue on it
     /// does. Returns its slot if it was inserted.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn insert(&mut self, queue: Q, sector: Sector) -> Option<Slot> {
-        let (mut parent, mut side) = (Slot::NONE, Branch::Left);
+        let (parent, side) = self.place_of(sector)?;
+        let slot = self.nodes.add(Entry { sector, queue });
+        self.tree.insert_below(&mut self.nodes, slot, parent, side);
+        Some(slot)
+    }
+
+    /// Moves the queue at `slot` to where `sector` belongs, at which its next request starts. It
+    /// leaves the index if the next request of another queue starts there; then this returns false.
+    #[inline]
+    pub(crate) fn reposition(&mut self, slot: Slot, sector: Sector) -> bool {
+        self.tree.remove(&mut self.nodes, slot);
+        let Some((parent, side)) = self.place_of(sector) else {
+            self.nodes.free(slot);
+            return false;
+        };
+        self.nodes[slot].sector = sector;
+        self.tree.insert_below(&mut self.nodes, slot, parent, side);
+        true
+    }
+
+    /// Returns the node below which a queue at `sector` belongs, and the side; nothing if another
+    /// queue is there.
+    #[inline]
+    fn place_of(&self, sector: Sector) -> Option<(Slot, Branch)> {
+        let mut place = (Slot::NONE, Branch::Left);
         let mut node = self.tree.root();
         while node.is_some() {
             let there = self.nodes[node].sector;
             if sector == there {
                 return None;
             }
-            (parent, side) = (node, Branch::right_if(sector > there));
-            node = self.nodes.links(node).child(side);
+            place = (node, Branch::right_if(sector > there));
+            node = self.nodes.links(node).child(place.1);
         }
-        let slot = self.nodes.add(Entry { sector, queue });
-        self.tree.insert_below(&mut self.nodes, slot, parent, side);
-        Some(slot)
+        Some(place)
     }
 
     /// Removes the queue at `slot`.
@@ -180,9 +202,16 @@ mod tests {
                 // Far enough apart that nothing is near.
                 let sector = Sector(sector * 10 * CLOSE);
                 match model.get(&sector) {
-                    Some(&(slot, _)) if removes => {
-                        index.remove(slot);
+                    Some(&(slot, other)) if removes => {
                         model.remove(&sector);
+                        let to = Sector(sector.0 / 2 / (10 * CLOSE) * (10 * CLOSE));
+                        if queue % 2 == 0 {
+                            index.remove(slot);
+                        } else if index.reposition(slot, to) {
+                            prop_assert_eq!(model.insert(to, (slot, other)), None);
+                        } else {
+                            prop_assert!(model.contains_key(&to), "another one is there");
+                        }
                     }
                     Some(_) => prop_assert_eq!(index.insert(queue, sector), None),
                     None => {

@@ -51,12 +51,6 @@ impl<V: Copy> TreeNodes<V> {
         self.free.push(slot);
     }
 
-    /// Returns how many nodes there are, without the empty one.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len().saturating_sub(1) - self.free.len()
-    }
-
     /// The values of all nodes, and some that mean nothing.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.nodes.iter_mut().map(|node| &mut node.value)
