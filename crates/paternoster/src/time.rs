@@ -257,6 +257,10 @@ impl Hz {
     /// Returns a span of milliseconds in ticks, rounded up as Linux does.
     #[inline]
     pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
+        if self.ticks_per_s == Self::MILLI.ticks_per_s {
+            // Most clocks have ticks of a millisecond, and mq-deadline asks for each request.
+            return Ticks(millis.cast_signed());
+        }
         Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
     }
 

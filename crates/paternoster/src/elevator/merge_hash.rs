@@ -21,12 +21,15 @@ const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 #[derive(Debug)]
 pub(super) struct MergeHash {
     buckets: Vec<Hlist<RequestId, ByEnd>>,
+    /// By how many bits a hash is shifted to be the index of a bucket.
+    shift: u32,
     count: usize,
 }
 
 impl MergeHash {
     pub(super) fn new() -> Self {
-        Self { buckets: new_buckets(BUCKETS_AT_START), count: 0 }
+        let buckets = new_buckets(BUCKETS_AT_START);
+        Self { shift: shift_for(&buckets), buckets, count: 0 }
     }
 
     #[inline(always)]
@@ -64,8 +67,7 @@ impl MergeHash {
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
     #[inline(always)]
     fn bucket(&self, end: Sector) -> usize {
-        let bits = self.buckets.len().trailing_zeros();
-        (end.0.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - bits)) as usize
+        (end.0.wrapping_mul(GOLDEN_RATIO) >> self.shift) as usize
     }
 
     /// Doubles the buckets. Requests move from the oldest to the newest, so that those with equal
@@ -74,6 +76,7 @@ impl MergeHash {
     #[inline(never)]
     fn grow(&mut self, requests: &mut Requests) {
         let doubled = new_buckets(self.buckets.len() * 2);
+        self.shift = shift_for(&doubled);
         for chain in std::mem::replace(&mut self.buckets, doubled) {
             let after = |&rq: &RequestId| Hlist::<_, ByEnd>::after(requests, rq);
             let newest_first: Vec<_> = std::iter::successors(chain.first(), after).collect();
@@ -83,6 +86,10 @@ impl MergeHash {
             }
         }
     }
+}
+
+fn shift_for(buckets: &[Hlist<RequestId, ByEnd>]) -> u32 {
+    u64::BITS - buckets.len().trailing_zeros()
 }
 
 fn new_buckets(count: usize) -> Vec<Hlist<RequestId, ByEnd>> {

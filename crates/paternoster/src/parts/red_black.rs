@@ -289,6 +289,7 @@ impl Tree {
     }
 
     /// The successor of `node`, which has two children, takes its place and colour.
+    #[inline(always)]
     fn replace_by_successor(&mut self, nodes: &mut impl Nodes, node: Slot) -> Hole {
         let links = *nodes.links(node);
         let [left, right] = links.child;
