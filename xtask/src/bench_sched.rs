@@ -20,6 +20,8 @@ use std::process::Command;
 
 /// Where the pins are.
 const FILE: &str = "bench/instructions.toml";
+/// Where the counts of Linux's own schedulers are.
+const LINUX_FILE: &str = "bench/linux-instructions.toml";
 /// What the file says of itself.
 const HEADER: &str = "# Instructions per request, as callgrind counts them. Written by `cargo \
 xtask bench sched --pin`;\n# `cargo xtask test` lets none grow by more than 3 %. Another compiler \
@@ -63,6 +65,13 @@ struct Pins {
     instructions: BTreeMap<String, f64>,
 }
 
+/// What Linux's own schedulers take, as their file has it.
+#[derive(Deserialize)]
+struct Linux {
+    /// Instructions per request by configuration.
+    instructions: BTreeMap<String, f64>,
+}
+
 /// How a configuration may stand to another, whatever the compiler.
 struct Bound {
     of: &'static str,
@@ -93,7 +102,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     let now = Pins { compiler: compiler()?, instructions: count()? };
-    let failed = compare(&now, &pins);
+    let linux = linux()?;
+    let failed = compare(&now, &pins, &linux);
+    println!("{}", beside_linux(&now.instructions, &linux));
     if args.pin {
         fs::create_dir_all("bench").context("making bench/")?;
         fs::write(FILE, print(&now)).with_context(|| format!("writing {FILE}"))?;
@@ -132,6 +143,28 @@ fn load() -> Result<Pins> {
     }
     let text = fs::read_to_string(FILE).with_context(|| format!("reading {FILE}"))?;
     toml::from_str(&text).with_context(|| FILE.to_owned())
+}
+
+/// The counts of Linux's own schedulers.
+fn linux() -> Result<BTreeMap<String, f64>> {
+    let text = fs::read_to_string(LINUX_FILE).with_context(|| format!("reading {LINUX_FILE}"))?;
+    let linux: Linux = toml::from_str(&text).with_context(|| LINUX_FILE.to_owned())?;
+    Ok(linux.instructions)
+}
+
+/// How many configurations take no more than Linux, and which take most beside it.
+fn beside_linux(counts: &BTreeMap<String, f64>, linux: &BTreeMap<String, f64>) -> String {
+    let mut ratios: Vec<(f64, &str)> = linux
+        .iter()
+        .filter_map(|(name, linux)| Some((counts.get(name)? / linux, name.as_str())))
+        .collect();
+    ratios.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let up_to = |limit: f64| ratios.iter().filter(|(ratio, _)| *ratio <= limit).count();
+    let above = ratios.iter().take_while(|(ratio, _)| *ratio > 1.0);
+    let above: Vec<_> = above.map(|(ratio, name)| format!("{name} {ratio:.3}")).collect();
+    let (less, all, far_less) = (up_to(1.0), ratios.len(), up_to(0.9));
+    let rest = if above.is_empty() { "none".to_owned() } else { above.join(", ") };
+    format!("at most Linux's in {less} of {all}, 0.9 times in {far_less}; above it: {rest}")
 }
 
 /// The file's text for `pins`.
@@ -209,9 +242,11 @@ fn total(text: &str) -> Option<u64> {
     number("totals:").or_else(|| number("summary:"))
 }
 
-/// Prints a table of `now` beside `pins`; returns what is worse or gone.
-fn compare(now: &Pins, pins: &Pins) -> Vec<String> {
-    println!("{:<40} {:>12} {:>12} {:>8}", "configuration", "instructions", "pin", "change");
+/// Prints a table of `now` beside `pins` and Linux's counts; returns what is worse or gone.
+fn compare(now: &Pins, pins: &Pins, linux: &BTreeMap<String, f64>) -> Vec<String> {
+    let head = ["configuration", "instructions", "Linux", "times", "pin", "change"];
+    let [name, count, of_linux, times, pin, change] = head;
+    println!("{name:<32} {count:>12} {of_linux:>8} {times:>6} {pin:>10} {change:>8}");
     let names: BTreeSet<_> = now.instructions.keys().chain(pins.instructions.keys()).collect();
     let mut failed = vec![];
     for name in names {
@@ -228,7 +263,12 @@ fn compare(now: &Pins, pins: &Pins) -> Vec<String> {
             Verdict::Gone => "  gone",
         };
         let change = change.unwrap_or_default();
-        println!("{name:<40} {:>12} {:>12} {change:>8}{note}", cell(count), cell(pin));
+        let (count, pin) = (cell(count), cell(pin));
+        let of_linux = linux.get(name);
+        let times = now.instructions.get(name).zip(of_linux);
+        let times = times.map(|(count, linux)| format!("{:.3}", count / linux)).unwrap_or_default();
+        let of_linux = of_linux.map(f64::to_string).unwrap_or_default();
+        println!("{name:<32} {count:>12} {of_linux:>8} {times:>6} {pin:>10} {change:>8}{note}");
         if matches!(verdict, Verdict::Worse | Verdict::Gone) {
             failed.push(format!("{name} {change}"));
         }
@@ -309,13 +349,38 @@ mod tests {
     }
 
     #[test]
+    fn what_is_above_linux_is_named_the_worst_first() {
+        let counts = |list: &[(&str, f64)]| -> BTreeMap<_, _> {
+            list.iter().map(|&(name, count)| (name.to_owned(), count)).collect()
+        };
+        let ours = counts(&[("a", 90.0), ("b", 100.0), ("c", 105.0), ("d", 120.0), ("e", 1.0)]);
+        let linux = counts(&[("a", 100.0), ("b", 100.0), ("c", 100.0), ("d", 100.0)]);
+        let text = "at most Linux's in 2 of 4, 0.9 times in 1; above it: d 1.200, c 1.050";
+        assert_eq!(beside_linux(&ours, &linux), text);
+        let none = "at most Linux's in 1 of 1, 0.9 times in 1; above it: none";
+        assert_eq!(beside_linux(&ours, &counts(&[("a", 100.0)])), none);
+    }
+
+    /// A name that no configuration has would be beside nothing.
+    #[test]
+    fn each_count_of_linux_is_of_a_configuration_that_is_pinned() {
+        let pins: Pins =
+            toml::from_str(include_str!("../../bench/instructions.toml")).expect("TOML");
+        let linux: Linux =
+            toml::from_str(include_str!("../../bench/linux-instructions.toml")).expect("TOML");
+        for name in linux.instructions.keys() {
+            assert!(pins.instructions.contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_worse_or_gone_fails() {
         let pins = |list: &[(&str, f64)]| Pins {
             compiler: String::new(),
             instructions: list.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
         };
-        let failed =
-            compare(&pins(&[("a", 110.0), ("b", 1.0)]), &pins(&[("a", 100.0), ("c", 1.0)]));
+        let (now, before) = (pins(&[("a", 110.0), ("b", 1.0)]), pins(&[("a", 100.0), ("c", 1.0)]));
+        let failed = compare(&now, &before, &BTreeMap::new());
         assert_eq!(failed, ["a +10.0 %", "c "]);
     }
 }

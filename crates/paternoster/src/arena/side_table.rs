@@ -40,6 +40,7 @@ impl<K: Key, V> SideTable<K, V> {
     /// # Panics
     ///
     /// Where it is a key of nothing ([`Key::null`]).
+    #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let before = self.room(key).replace(value);
         self.len += usize::from(before.is_none());
@@ -58,11 +59,11 @@ impl<K: Key, V> SideTable<K, V> {
     }
 
     /// Returns the room for what belongs to `key`; what belonged to another thing of its slot goes.
+    #[inline]
     fn room(&mut self, key: K) -> &mut Option<V> {
-        assert!(!key.is_null(), "a key of nothing has no entry");
         let (index, generation) = (index_of(key) as usize, generation_of(key));
         if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, || Entry { generation, value: None });
+            self.grow(key);
         }
         let entry = &mut self.entries[index];
         if entry.generation != generation {
@@ -70,6 +71,14 @@ impl<K: Key, V> SideTable<K, V> {
             *entry = Entry { generation, value: None };
         }
         &mut entry.value
+    }
+
+    /// Makes room up to the slot of `key`.
+    #[cold]
+    fn grow(&mut self, key: K) {
+        assert!(!key.is_null(), "a key of nothing has no entry");
+        let entry = || Entry { generation: generation_of(key), value: None };
+        self.entries.resize_with(index_of(key) as usize + 1, entry);
     }
 
     /// Takes out what belongs to `key`.

@@ -71,7 +71,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the node of an I/O context in a class of a group, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn known_node(&self, ioc: IocId, group: GroupId, class: IoClass) -> Option<NodeId> {
         let is_it = |&node: &NodeId| {
             let context = self.tree.context(node);

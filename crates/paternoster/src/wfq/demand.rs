@@ -136,8 +136,11 @@ impl Demand {
         self.in_device -= 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn sum_up(&mut self, now: Instant) {
+        if now == self.since {
+            return;
+        }
         let span = now.saturating_since(self.since);
         self.sum += u128::from(self.outstanding) * u128::from(span.as_nanos());
         if self.outstanding == self.in_device {

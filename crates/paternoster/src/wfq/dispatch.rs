@@ -45,7 +45,7 @@ pub(super) struct Choice {
 
 impl<T: Trace> Wfq<T> {
     /// Takes the next request, if the device may have one more. Something waits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let depth = self.depth.in_force().min(cx.device.queue_depth);
         if cx.in_device >= depth {
@@ -115,6 +115,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the request by least tags, from the root down.
+    #[inline(always)]
     fn least(&self, cx: &Cx) -> Option<Choice> {
         let &Tag { start, node, .. } = self.tree.first()?;
         let (context, rq) = self.least_below(cx, node, self.tree.limits.open());
@@ -171,7 +172,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// The class of a group's own requests to serve next in one of those directions.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_class(
         &self,
         cx: &Cx,
@@ -196,6 +197,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes out the request and charges all whose share it is of.
+    #[inline(always)]
     fn take(&mut self, cx: &mut Cx, choice: Choice) {
         let Choice { context, rq, start, reserved, passes_others } = choice;
         let &Context { own, class, .. } = self.tree.context(context);
@@ -233,6 +235,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Notes that the request is in the device from now on. Returns what that costs: nothing if it
     /// was charged before, and requeued.
+    #[inline(always)]
     fn note_in_flight(&mut self, cx: &Cx, rq: RequestId) -> Units {
         let window = self.windows.number();
         self.in_device += 1;

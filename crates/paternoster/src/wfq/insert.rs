@@ -46,6 +46,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns a request of the bio's own I/O context, class and group that starts where the bio
     /// ends.
+    #[inline(always)]
     pub(super) fn front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let &IoContext { io_prio, group, .. } = &cx.contexts[bio.ioc];
         let node = self.known_node(bio.ioc, group, io_prio.class())?;

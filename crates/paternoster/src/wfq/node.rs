@@ -133,6 +133,7 @@ impl Node {
         }
     }
 
+    #[inline(always)]
     pub(super) fn context_mut(&mut self) -> &mut Context {
         match &mut self.kind {
             Kind::Context(context) => context,

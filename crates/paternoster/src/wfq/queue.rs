@@ -96,7 +96,7 @@ impl ContextQueue {
     }
 
     /// Takes out a request that is dispatched.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, requests: &mut Requests, rq: RequestId) {
         if self.order == Order::Sector && !self.is_requeued(rq) {
             self.sweep = requests[rq].sector;
