@@ -1,10 +1,10 @@
 //! Things under keys, tables of more that belongs to them, and lists through them.
 //!
 //! ```text
-//!   key:     slot 2 │ generation 3                   odd while the thing exists
+//!   key:    index 2 │ generation 3                   odd while the thing exists
 //!               │          │
 //!               ▼          ▼ compared at the doors
-//!   entries  [ a 1 ][ b 1 ][ c 3 ][ gone 2 ]            free: slot 3
+//!   entries  [ a 1 ][ b 1 ][ c 3 ][ gone 2 ]            free: 3
 //! ```
 //!
 //! Nothing here counts references or points to its owner. A key names a thing; a stale key is a
@@ -34,7 +34,7 @@ new_key_type! {
 }
 
 /// A place in a table whose first entry is empty: in one of its own, or in one beside an arena,
-/// where it is a key without its generation. Links on a hot path are slots: they take half the
+/// where it is one more than the index of a key. Links on a hot path are slots: they take half the
 /// space of a key, and one that leads nowhere leads to the empty entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot(u32);
@@ -78,7 +78,7 @@ impl Slot {
     }
 }
 
-/// The other half of a key: how often its slot was used before.
+/// The other half of a key: how often its entry was used before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Generation(u32);
 
@@ -89,7 +89,7 @@ impl Generation {
     }
 }
 
-/// The index of a key's slot. That of a key of nothing is beyond all slots.
+/// The index of a key. That of a key of nothing is beyond all entries.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half is the index")]
 fn index_of(key: impl Key) -> u32 {
@@ -106,13 +106,14 @@ fn key_of<K: Key>(index: u32, generation: u32) -> K {
     KeyData::from_ffi(u64::from(generation) << 32 | u64::from(index)).into()
 }
 
-/// Things of one kind under their keys. What is removed stays in its slot until that is used again.
+/// Things of one kind under their keys. What is removed stays in its entry until that is used
+/// again.
 #[derive(Debug)]
 pub(crate) struct Arena<K, V> {
     entries: Vec<Entry<V>>,
-    /// The slot that was freed last is used first.
+    /// The entry that was freed last is used first.
     free: Vec<u32>,
-    /// Slots that are never used again.
+    /// Entries that are never used again.
     used_up: usize,
     kind: PhantomData<K>,
 }
@@ -120,7 +121,7 @@ pub(crate) struct Arena<K, V> {
 #[derive(Debug)]
 struct Entry<V> {
     value: V,
-    /// One more each time that the slot is used or freed: odd while it is in use.
+    /// One more each time that the entry is used or freed: odd while it is in use.
     generation: u32,
 }
 
@@ -155,8 +156,8 @@ impl<K: Key, V> Arena<K, V> {
         key
     }
 
-    /// Adds a thing to a slot with what is left of the one before, or of `blank()` in a slot that
-    /// was never used. Returns it with its key, to be set up.
+    /// Adds a thing with what is left of the one before in its entry, or with `blank()` in a new
+    /// entry. Returns it with its key, to be set up.
     #[inline]
     pub(crate) fn reuse(&mut self, blank: impl FnOnce() -> V) -> (K, &mut V) {
         let Some(index) = self.free.pop() else {
@@ -168,16 +169,17 @@ impl<K: Key, V> Arena<K, V> {
         (key_of(index, entry.generation), &mut entry.value)
     }
 
-    /// Adds a thing in a slot of its own.
+    /// Adds a thing in a new entry.
     #[cold]
     fn append(&mut self, make: impl FnOnce(K) -> V) -> K {
-        let index = u32::try_from(self.entries.len()).ok().filter(|&index| index < u32::MAX);
-        let key = key_of(index.expect("fewer than 2³² − 1 exist"), 1);
+        // Trees beside an arena need a bit of a slot.
+        let index = u32::try_from(self.entries.len()).ok().filter(|&index| index < (1 << 31) - 1);
+        let key = key_of(index.expect("fewer than 2³¹ − 1 exist"), 1);
         self.entries.push(Entry { value: make(key), generation: 1 });
         key
     }
 
-    /// Frees the slot of a thing, if there is one of that key, and returns what is left in it.
+    /// Frees the entry of a thing, if there is one of that key, and returns what is left in it.
     #[inline]
     pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
         let index = index_of(key);
@@ -186,7 +188,7 @@ impl<K: Key, V> Arena<K, V> {
             return None;
         }
         entry.generation = entry.generation.wrapping_add(1);
-        // After 2³¹ things the slot is never used again, so that no key comes twice.
+        // After 2³¹ things the entry is never used again, so that no key comes twice.
         if entry.generation > 0 {
             self.free.push(index);
         } else {
@@ -220,7 +222,7 @@ impl<K: Key, V> Arena<K, V> {
         self.len() == 0
     }
 
-    /// Returns all, in the order of their slots.
+    /// Returns all, in the order of their entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let used = (0..).zip(&self.entries).filter(|(_, entry)| entry.is_used());
         used.map(|(index, entry)| (key_of(index, entry.generation), &entry.value))
@@ -246,7 +248,7 @@ impl<K: Key, V> Arena<K, V> {
 impl<K: Key, V> Index<K> for Arena<K, V> {
     type Output = V;
     /// The thing of that key. Where it is gone, debug builds panic, and others may return what has
-    /// its slot now.
+    /// its entry now.
     #[inline]
     fn index(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");

@@ -5,47 +5,46 @@ use std::ops::{Index, IndexMut};
 
 use slotmap::Key;
 
-use super::{generation_of, index_of};
+use super::{Entry, generation_of, index_of};
 
 /// A table beside an arena with an entry for each of its things, made as the thing is. A look-up is
 /// a bound and a load, as in the arena: nothing has to say whether there is an entry.
 #[derive(Debug)]
 pub(crate) struct Parallel<K, V> {
-    values: Vec<V>,
-    generations: Vec<u32>,
+    entries: Vec<Entry<V>>,
     kind: PhantomData<K>,
 }
 
 impl<K, V> Default for Parallel<K, V> {
     fn default() -> Self {
-        Self { values: Vec::new(), generations: Vec::new(), kind: PhantomData }
+        Self { entries: Vec::new(), kind: PhantomData }
     }
 }
 
 impl<K: Key, V> Parallel<K, V> {
-    /// Makes the entry of a thing that was just made. Its slot is the next one, or was used before.
+    /// Makes the entry of a new thing. Its index is the next one, or was used before.
     pub(crate) fn set(&mut self, key: K, value: V) {
         let (index, generation) = (index_of(key) as usize, generation_of(key));
-        assert!(index <= self.values.len(), "each thing before has an entry");
-        if index == self.values.len() {
-            self.values.push(value);
-            self.generations.push(generation);
+        let entry = Entry { value, generation };
+        assert!(index <= self.entries.len(), "each thing before has an entry");
+        if index == self.entries.len() {
+            self.entries.push(entry);
         } else {
-            self.values[index] = value;
-            self.generations[index] = generation;
+            self.entries[index] = entry;
         }
     }
 
     /// Takes note that the thing is gone.
     pub(crate) fn forget(&mut self, key: K) {
         debug_assert!(self.contains_key(key), "{key:?} is gone");
-        self.generations[index_of(key) as usize] = 0;
+        self.entries[index_of(key) as usize].generation = 0;
     }
 
     /// Returns whether the thing exists.
     #[inline]
     pub(crate) fn contains_key(&self, key: K) -> bool {
-        self.generations.get(index_of(key) as usize) == Some(&generation_of(key))
+        let entry = self.entries.get(index_of(key) as usize);
+        entry.is_some_and(|entry| entry.generation == generation_of(key))
     }
 }
 
@@ -54,7 +53,7 @@ impl<K: Key, V> Index<K> for Parallel<K, V> {
     #[inline]
     fn index(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");
-        &self.values[index_of(key) as usize]
+        &self.entries[index_of(key) as usize].value
     }
 }
 
@@ -62,7 +61,7 @@ impl<K: Key, V> IndexMut<K> for Parallel<K, V> {
     #[inline]
     fn index_mut(&mut self, key: K) -> &mut V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");
-        &mut self.values[index_of(key) as usize]
+        &mut self.entries[index_of(key) as usize].value
     }
 }
 
@@ -83,7 +82,7 @@ mod tests {
         table.forget(a);
         assert!(!table.contains_key(a));
         let c = things.insert(());
-        assert!(!table.contains_key(c), "it has the slot, and no entry yet");
+        assert!(!table.contains_key(c), "it has the index, and no entry yet");
         table.set(c, 3);
         table[b] += 10;
         assert_eq!((table[c], table[b], table.contains_key(a)), (3, 12, false));

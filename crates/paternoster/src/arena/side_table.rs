@@ -8,8 +8,8 @@ use slotmap::Key;
 use super::{generation_of, index_of, key_of};
 
 /// A table of more that belongs to the things of an arena, by the arena's keys. A thing has at most
-/// one entry. What a removed thing has left here is found no more, and replaced by the entry of the
-/// next thing with its slot.
+/// one entry. What a removed thing has left stays under its old key, and counts, until it is taken
+/// out or the next thing with that slot has an entry.
 #[derive(Clone, Debug)]
 pub struct SideTable<K, V> {
     entries: Vec<Entry<V>>,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::arena::{Arena, RequestId};
 
-    /// Where one thing goes and another gets its slot, what belonged to the first is found no more.
+    /// What belonged to a thing that is gone stays until the next thing of its slot has an entry.
     #[test]
     fn entry_belongs_to_one_thing_of_a_slot() {
         let (mut things, mut table) = (Arena::<RequestId, ()>::default(), SideTable::new());

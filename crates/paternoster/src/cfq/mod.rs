@@ -194,14 +194,15 @@ impl<T: Trace> Cfq<T> {
 
     /// Creates one that decides as that kernel, with its defaults.
     pub fn with_kernel(trace: T, kernel: Kernel) -> Self {
+        let kernel = KernelRules::new(kernel);
         Self {
-            kernel: KernelRules::new(kernel),
-            isolation: Isolation::new(KernelRules::new(kernel)),
+            kernel,
+            isolation: Isolation::new(kernel),
             contexts: SideTable::new(),
             queues: Queues::new(),
             positions: Positions::default(),
             groups: SideTable::new(),
-            sharing: Sharing::of_kernel(KernelRules::new(kernel)),
+            sharing: Sharing::of_kernel(kernel),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),
             service_speed: ServiceSpeed::default(),

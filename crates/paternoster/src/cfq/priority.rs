@@ -67,13 +67,13 @@ impl<T: Trace> Cfq<T> {
     #[inline(always)]
     pub(super) fn refresh_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         if self.queues[queue].priority.outdated {
-            self.read_priority(cx, queue, ioc);
+            self.renew_priority(cx, queue, ioc);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn read_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
+    fn renew_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         let state = &mut self.queues[queue];
         let io_prio = self.contexts[ioc].io_prio;
         state.priority = QueuePriority::new(io_prio);

@@ -1,7 +1,7 @@
 //! A tree of values by key; equal keys are in order of insertion.
 
 use crate::arena::Slot;
-use crate::parts::red_black::{Branch, Nodes, Tree};
+use crate::parts::red_black::{Branch, Nodes, Place, Tree};
 use crate::parts::tree_nodes::TreeNodes;
 
 /// A textbook red-black tree of values by key. A value is named by the slot of its node.
@@ -61,8 +61,9 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
 
     #[inline]
     fn link(&mut self, new: Slot, key: K) {
-        let (parent, side) = self.place_of(key);
-        self.tree.insert_below(&mut self.nodes, new, parent, side);
+        let place = self.place_of(key);
+        let Place { parent, side } = place;
+        self.tree.insert_below(&mut self.nodes, new, place);
         if parent == self.first && side == Branch::Left {
             self.first = new;
         }
@@ -74,21 +75,20 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         }
     }
 
-    /// Returns the node below which one of that key belongs, and the side; no node in an empty
-    /// tree. Most go behind all others: those belong on the right of the last, whatever the shape.
+    /// Returns where one of that key belongs. Most go behind all others: those belong on the right
+    /// of the last, whatever the shape.
     #[inline]
-    fn place_of(&self, key: K) -> (Slot, Branch) {
+    fn place_of(&self, key: K) -> Place {
+        let mut place = Place { parent: self.last, side: Branch::Right };
         if self.last.is_none() || key >= self.nodes[self.last].0 {
-            return (self.last, Branch::Right);
+            return place;
         }
-        let mut below = (Slot::NONE, Branch::Right);
         let mut node = self.tree.root();
         while node.is_some() {
-            let side = Branch::right_if(key >= self.nodes[node].0);
-            below = (node, side);
-            node = self.nodes.links(node).child(side);
+            place = Place { parent: node, side: Branch::right_if(key >= self.nodes[node].0) };
+            node = self.nodes.links(node).child(place.side);
         }
-        below
+        place
     }
 
     /// Removes the value at `slot`.

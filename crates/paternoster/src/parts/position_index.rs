@@ -2,11 +2,11 @@
 //!
 //! An entry stays in its place when its sector changes, as in Linux, but comparisons read the
 //! current sector. So the tree may be out of order for a while, and which neighbour is found
-//! depends on its shape. The sectors are in the nodes of the index: who changes one says so
-//! ([`PositionIndex::set_sector`]), and a search reads nothing of the queues.
+//! depends on its shape. The sectors are in the nodes of the index: the scheduler reports each
+//! change ([`PositionIndex::set_sector`]), and a search reads nothing of the queues.
 
 use crate::arena::Slot;
-use crate::parts::red_black::{Branch, Nodes, Tree};
+use crate::parts::red_black::{Branch, Nodes, Place, Tree};
 use crate::parts::tree_nodes::TreeNodes;
 use crate::request::Sector;
 
@@ -45,9 +45,9 @@ impl<Q: Copy + Eq> PositionIndex<Q> {
     /// does. Returns its slot if it was inserted.
     #[inline]
     pub(crate) fn insert(&mut self, queue: Q, sector: Sector) -> Option<Slot> {
-        let (parent, side) = self.place_of(sector)?;
+        let place = self.place_of(sector)?;
         let slot = self.nodes.add(Entry { sector, queue });
-        self.tree.insert_below(&mut self.nodes, slot, parent, side);
+        self.tree.insert_below(&mut self.nodes, slot, place);
         Some(slot)
     }
 
@@ -56,28 +56,27 @@ impl<Q: Copy + Eq> PositionIndex<Q> {
     #[inline]
     pub(crate) fn reposition(&mut self, slot: Slot, sector: Sector) -> bool {
         self.tree.remove(&mut self.nodes, slot);
-        let Some((parent, side)) = self.place_of(sector) else {
+        let Some(place) = self.place_of(sector) else {
             self.nodes.free(slot);
             return false;
         };
         self.nodes[slot].sector = sector;
-        self.tree.insert_below(&mut self.nodes, slot, parent, side);
+        self.tree.insert_below(&mut self.nodes, slot, place);
         true
     }
 
-    /// Returns the node below which a queue at `sector` belongs, and the side; nothing if another
-    /// queue is there.
+    /// Returns where a queue at `sector` belongs; nothing if another queue is there.
     #[inline]
-    fn place_of(&self, sector: Sector) -> Option<(Slot, Branch)> {
-        let mut place = (Slot::NONE, Branch::Left);
+    fn place_of(&self, sector: Sector) -> Option<Place> {
+        let mut place = Place::ROOT;
         let mut node = self.tree.root();
         while node.is_some() {
             let there = self.nodes[node].sector;
             if sector == there {
                 return None;
             }
-            place = (node, Branch::right_if(sector > there));
-            node = self.nodes.links(node).child(place.1);
+            place = Place { parent: node, side: Branch::right_if(sector > there) };
+            node = self.nodes.links(node).child(place.side);
         }
         Some(place)
     }

@@ -41,7 +41,20 @@ impl Branch {
     }
 }
 
-/// A node's place in a tree.
+/// Where a new node belongs: below `parent` on that side, or at the root of an empty tree, where it
+/// has no parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) parent: Slot,
+    pub(crate) side: Branch,
+}
+
+impl Place {
+    /// The place in an empty tree.
+    pub(crate) const ROOT: Self = Self { parent: Slot::NONE, side: Branch::Left };
+}
+
+/// A node's links in a tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TreeLinks {
     /// The slot of its parent, times two; one more if the node is red.
@@ -106,7 +119,7 @@ pub(crate) trait Nodes {
     }
 }
 
-/// A tree by its root. It knows no keys: who inserts has looked for the place.
+/// A tree by its root. It knows no keys: the caller finds the place of a new node.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     root: Slot,
@@ -176,15 +189,13 @@ impl Tree {
         parent_and_red == 0 && child == [Slot::NONE; 2] && self.root != node
     }
 
-    /// Puts `node` below `parent` on the free `side`, or at the root of an empty tree where there
-    /// is no parent, and restores the balance.
+    /// Puts `node` at that place, which is free, and restores the balance.
     #[inline(always)]
     pub(crate) fn insert_below<N: Nodes>(
         &mut self,
         nodes: &mut N,
         node: Slot,
-        parent: Slot,
-        side: Branch,
+        Place { parent, side }: Place,
     ) {
         *nodes.links_mut(node) = TreeLinks::new(parent, [Slot::NONE; 2], true);
         if parent.is_none() {
@@ -318,7 +329,11 @@ impl Tree {
         let (mut parent, mut node) = (parent, node);
         while parent.is_some() && !nodes.links(node).is_red() {
             let side = Self::side_of(nodes, node, parent);
-            let sibling = self.black_sibling(nodes, parent, side);
+            // A side that lacks a black node has a sibling.
+            let mut sibling = nodes.links(parent).child(side.other());
+            if nodes.links(sibling).is_red() {
+                sibling = self.bring_black_sibling(nodes, parent, side, sibling);
+            }
             let near = nodes.links(sibling).child(side);
             let far = nodes.links(sibling).child(side.other());
             if nodes.links(near).is_red() || nodes.links(far).is_red() {
@@ -331,16 +346,17 @@ impl Tree {
         nodes.links_mut(node).set_red(false);
     }
 
-    /// The sibling on the other side of `parent`; where it is red, a rotation brings a black one. A
-    /// side that lacks a black node has a sibling.
+    /// The sibling of a side that lacks a black node is red: a rotation brings a black one.
     #[cold]
     #[inline(never)]
-    fn black_sibling(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch) -> Slot {
-        let sibling = nodes.links(parent).child(side.other());
-        if !nodes.links(sibling).is_red() {
-            return sibling;
-        }
-        nodes.links_mut(sibling).set_red(false);
+    fn bring_black_sibling(
+        &mut self,
+        nodes: &mut impl Nodes,
+        parent: Slot,
+        side: Branch,
+        red: Slot,
+    ) -> Slot {
+        nodes.links_mut(red).set_red(false);
         nodes.links_mut(parent).set_red(true);
         self.rotate(nodes, parent, side);
         nodes.links(parent).child(side.other())
@@ -395,7 +411,7 @@ impl Tree {
             let side = Self::side_of(nodes, gone, parent);
             nodes.links_mut(parent).child[side as usize] = new;
         }
-        // Where nothing hangs there any more, the empty node gets a parent that nobody reads.
+        // Where nothing hangs there any more, the parent of the empty node is written, never read.
         nodes.links_mut(new).set_parent(parent);
     }
 

@@ -1,7 +1,7 @@
 //! The sort list: requests by start sector; equal starts are in order of insertion.
 
 use crate::arena::{Generation, RequestId, Slot};
-use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
+use crate::parts::red_black::{Branch, Nodes, Place, Tree, TreeLinks};
 use crate::request::{Bio, Sector};
 use crate::requests::Requests;
 
@@ -59,6 +59,15 @@ impl SortNodes {
         &mut self.0[slot.index()]
     }
 
+    /// Between which two a new node at that place is, in sector order.
+    #[inline]
+    fn neighbours(&self, Place { parent, side }: Place) -> (Slot, Slot) {
+        match side {
+            Branch::Left => (self.at(parent).before, parent),
+            Branch::Right => (parent, self.at(parent).after),
+        }
+    }
+
     /// The request in that slot, if it is not the empty one.
     #[inline]
     fn request(&self, slot: Slot) -> Option<RequestId> {
@@ -79,13 +88,6 @@ impl Nodes for SortNodes {
     fn successor(&self, slot: Slot) -> Slot {
         self.at(slot).after
     }
-}
-
-/// Where a request belongs: below `parent`, or at the root of an empty list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    parent: Slot,
-    side: Branch,
 }
 
 /// Requests by start sector; equal starts are in order of insertion. A request is in one sort list
@@ -121,17 +123,14 @@ impl SortList {
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
         debug_assert!(self.tree.may_take(nodes, slot), "a request is in one sort list at a time");
-        let Place { parent, side } = match self.known.take() {
+        let place = match self.known.take() {
             Some((start, place)) if start == sector => {
                 debug_assert_eq!(place, self.place_of(nodes, sector), "the list has not changed");
                 place
             }
             _ => self.place_of(nodes, sector),
         };
-        let (before, after) = match side {
-            Branch::Left => (nodes.at(parent).before, parent),
-            Branch::Right => (parent, nodes.at(parent).after),
-        };
+        let (before, after) = nodes.neighbours(place);
         if before.is_none() {
             self.first = slot;
         } else {
@@ -142,13 +141,13 @@ impl SortList {
         }
         let node = nodes.at_mut(slot);
         (node.sector, node.before, node.after) = (sector, before, after);
-        self.tree.insert_below(nodes, slot, parent, side);
+        self.tree.insert_below(nodes, slot, place);
     }
 
     /// Looks for the place of a new request that starts at `sector`.
     #[inline]
     fn place_of(&self, nodes: &SortNodes, sector: Sector) -> Place {
-        let mut place = Place { parent: Slot::NONE, side: Branch::Left };
+        let mut place = Place::ROOT;
         let mut slot = self.tree.root();
         while slot.is_some() {
             let node = nodes.at(slot);
@@ -240,7 +239,7 @@ impl SortList {
     #[inline(always)]
     pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
         let (nodes, end) = (&requests.sort_nodes, bio.end());
-        let mut place = Place { parent: Slot::NONE, side: Branch::Left };
+        let mut place = Place::ROOT;
         let mut slot = self.tree.root();
         while slot.is_some() {
             let node = nodes.at(slot);
@@ -248,11 +247,7 @@ impl SortList {
             place = Place { parent: slot, side };
             slot = node.links.child(side);
         }
-        let Place { parent, side } = place;
-        let (before, after) = match side {
-            Branch::Left => (nodes.at(parent).before, parent),
-            Branch::Right => (parent, nodes.at(parent).after),
-        };
+        let (before, after) = nodes.neighbours(place);
         if after.is_some() && nodes.at(after).sector == end {
             return self.find_start(requests, end);
         }

@@ -92,3 +92,21 @@ impl Outstanding {
         self.submissions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Direction, SectorCount};
+
+    /// Another I/O has the entry of the one that completed.
+    #[test]
+    #[should_panic(expected = "an I/O completes once")]
+    fn ticket_of_an_io_that_has_completed_is_refused() {
+        let class = PollClass::of(Direction::Read, SectorCount(8)).expect("it has sectors");
+        let mut outstanding = Outstanding::default();
+        let gone = outstanding.add(class, Instant::START);
+        outstanding.remove(gone);
+        outstanding.add(class, Instant::START);
+        outstanding.remove(gone);
+    }
+}

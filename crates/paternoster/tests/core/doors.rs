@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use paternoster::scheduler::Work;
 use paternoster::{
-    AnyScheduler, Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, Limits, NoTrace, Op,
-    SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Arrival, Bio, Device, DeviceWeights, Driver, Elevator, Instant, IoPrio, Limits,
+    NoTrace, Op, SchedulerKind, Sector, SectorCount, Submitted, Weight,
 };
 
 const NOW: Instant = Instant::START;
@@ -153,6 +153,12 @@ fn key_of_a_group_that_was_removed_is_refused_everywhere() {
     assert_eq!(panic_of(|| _ = elevator.add_group(NOW, gone, Weight::default())), why);
     assert_eq!(panic_of(|| elevator.remove_group(NOW, gone)), why);
     assert_eq!(panic_of(|| elevator.set_weight(NOW, gone, weights)), why);
+    let own = DeviceWeights::default();
+    assert_eq!(panic_of(|| elevator.set_device_weights(NOW, gone, own)), why);
+    let limits = *elevator.groups()[root].limits();
+    assert_eq!(panic_of(|| elevator.set_group_limits(NOW, gone, limits)), why);
+    assert_eq!(panic_of(|| _ = elevator.add_io_context(NOW, IoPrio::default(), gone)), why);
+    assert_eq!(panic_of(|| _ = elevator.stats().group(gone)), why);
     assert_eq!(panic_of(|| elevator.move_to_group(NOW, ioc, gone)), why);
     assert_eq!(panic_of(|| elevator.charge(NOW, gone, Work::Ops(1))), why);
     assert_eq!(panic_of(|| _ = elevator.groups()[gone].weight()), why);

@@ -68,7 +68,7 @@ pub(super) enum OnTree {
 
 /// Where an entity competes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Membership {
     /// In this group.
     pub(super) parent: GroupId,
     /// The entity of that group; none for the root.
@@ -117,8 +117,8 @@ pub(in crate::bfq) struct Entity {
 }
 
 impl Entity {
-    fn new(group: Option<GroupId>, place: Place, weight: u32, class: IoClass) -> Self {
-        let Place { parent, above } = place;
+    fn new(group: Option<GroupId>, member: Membership, weight: u32, class: IoClass) -> Self {
+        let Membership { parent, above } = member;
         Self {
             group,
             parent,
@@ -142,14 +142,14 @@ impl Entity {
     }
 
     /// Creates the entity of a queue. It starts with a change due that has no effect.
-    pub(super) fn of_queue(place: Place, io_prio: IoPrio) -> Self {
-        let new = Self::new(None, place, weight_of(io_prio), io_prio.class());
+    pub(super) fn of_queue(member: Membership, io_prio: IoPrio) -> Self {
+        let new = Self::new(None, member, weight_of(io_prio), io_prio.class());
         Self { change_due: true, ..new }
     }
 
     /// Creates the entity of a group. Groups compete in the BE class.
-    pub(super) fn of_group(group: GroupId, place: Place, weight: u32) -> Self {
-        Self::new(Some(group), place, weight, IoClass::Be)
+    pub(super) fn of_group(group: GroupId, member: Membership, weight: u32) -> Self {
+        Self::new(Some(group), member, weight, IoClass::Be)
     }
 
     #[inline]

@@ -43,7 +43,7 @@ use std::marker::PhantomData;
 
 use crate::arena::{GroupId, List, SideTable};
 use crate::bfq::wf2q::counters::WeightCounters;
-use crate::bfq::wf2q::entity::{ByTree, Entities, Entity, EntityId, OnTree, Place};
+use crate::bfq::wf2q::entity::{ByTree, Entities, Entity, EntityId, Membership, OnTree};
 use crate::bfq::wf2q::server::Server;
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::time::{Hz, Jiffies, Ticks};
@@ -127,8 +127,8 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Makes the server of a group, and its entity in that of its parent.
     pub(super) fn add_group(&mut self, group: GroupId, parent: GroupId, weight: u32) {
-        let place = self.place_in(parent);
-        let entity = self.entities.add(Entity::of_group(group, place, weight));
+        let member = self.membership_in(parent);
+        let entity = self.entities.add(Entity::of_group(group, member, weight));
         self.servers.insert(group, Server::new(Some(entity), Jiffies::LONG_AGO));
     }
 
@@ -148,15 +148,15 @@ impl<L: Lookup> Wf2q<L> {
         debug_assert_eq!(self.entities[queue].on_tree, OnTree::Neither, "it was deactivated");
         let requests = self.entities[queue].requests.cast_signed();
         self.count_from(self.parent_of(queue), -requests);
-        let Place { parent, above } = self.place_in(group);
+        let Membership { parent, above } = self.membership_in(group);
         let entity = &mut self.entities[queue];
         (entity.parent, entity.above) = (parent, above);
         self.count_from(above, requests);
     }
 
     /// Where an entity competes that is in `group`.
-    fn place_in(&self, group: GroupId) -> Place {
-        Place { parent: group, above: self.servers[group].entity }
+    fn membership_in(&self, group: GroupId) -> Membership {
+        Membership { parent: group, above: self.servers[group].entity }
     }
 
     /// Adds `change` to the number of requests of the queue and of its parents.

@@ -11,8 +11,8 @@ use crate::request::SectorCount;
 impl<L: Lookup> Wf2q<L> {
     /// Makes a queue of that I/O priority, to compete in `group`.
     pub(in crate::bfq) fn add_queue(&mut self, group: GroupId, io_prio: IoPrio) -> QueueId {
-        let place = self.place_in(group);
-        self.entities.add(Entity::of_queue(place, io_prio))
+        let member = self.membership_in(group);
+        self.entities.add(Entity::of_queue(member, io_prio))
     }
 
     /// Removes a queue that nothing here keeps.

@@ -15,7 +15,7 @@
 
 use crate::arena::Slot;
 use crate::bfq::wf2q::entity::{Entities, EntityId, OnTree, Vtime};
-use crate::parts::red_black::{Branch, Nodes as _, Tree};
+use crate::parts::red_black::{Branch, Nodes as _, Place, Tree};
 use crate::request::SectorCount;
 
 /// Which of the eligible entities is served.
@@ -195,11 +195,12 @@ fn neighbour(entities: &Entities, id: EntityId, branch: Branch) -> Option<Entity
 /// Equal finishes in order of insertion.
 fn insert_by_finish(tree: &mut Tree, entities: &mut Entities, id: EntityId) {
     let finish = entities.times(id).finish;
-    let (mut parent, mut side) = (Slot::NONE, Branch::Left);
+    let mut place = Place::ROOT;
     let mut node = tree.root();
     while node.is_some() {
-        (parent, side) = (node, Branch::right_if(entities.at(node).finish <= finish));
+        let side = Branch::right_if(entities.at(node).finish <= finish);
+        place = Place { parent: node, side };
         node = entities.links(node).child(side);
     }
-    tree.insert_below(entities, Slot::of(id), parent, side);
+    tree.insert_below(entities, Slot::of(id), place);
 }

@@ -53,15 +53,14 @@ impl Values {
 }
 
 /// A key's place: how the search for it went.
-fn place(tree: &Tree, nodes: &impl Nodes, key: u32) -> (Slot, Branch) {
-    let (mut below, mut side) = (Slot::NONE, Branch::Left);
+fn place(tree: &Tree, nodes: &impl Nodes, key: u32) -> Place {
+    let mut place = Place::ROOT;
     let mut node = tree.root();
     while node.is_some() {
-        side = Branch::right_if(key as usize >= node.index());
-        below = node;
-        node = nodes.links(node).child(side);
+        place = Place { parent: node, side: Branch::right_if(key as usize >= node.index()) };
+        node = nodes.links(node).child(place.side);
     }
-    (below, side)
+    place
 }
 
 struct Numbers {
@@ -75,8 +74,8 @@ impl Numbers {
     }
 
     fn insert(&mut self, key: u32) {
-        let (below, side) = place(&self.tree, &self.keys, key);
-        self.tree.insert_below(&mut self.keys, Slot::new(key), below, side);
+        let place = place(&self.tree, &self.keys, key);
+        self.tree.insert_below(&mut self.keys, Slot::new(key), place);
         self.tree.check(&self.keys);
     }
 
@@ -190,8 +189,8 @@ proptest! {
             present[node.index()] = !present[node.index()];
             if present[node.index()] {
                 nodes.own[node.index()] = value;
-                let (below, side) = place(&tree, &nodes, key);
-                tree.insert_below(&mut nodes, node, below, side);
+                let place = place(&tree, &nodes, key);
+                tree.insert_below(&mut nodes, node, place);
             } else {
                 tree.remove(&mut nodes, node);
             }

@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use proptest::prelude::*;
 
 use crate::arena::{GroupId, Slot};
-use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, Place, Vtime};
+use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, Membership, Vtime};
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::io_context::IoPrio;
 use crate::parts::red_black::{Branch, Nodes as _, Tree};
@@ -46,9 +46,10 @@ impl Field {
     }
 
     fn insert(&mut self, start: u64, finish: u64) -> EntityId {
-        let id = self
-            .entities
-            .add(Entity::of_queue(Place { parent: self.group, above: None }, IoPrio::default()));
+        let id = self.entities.add(Entity::of_queue(
+            Membership { parent: self.group, above: None },
+            IoPrio::default(),
+        ));
         let times = self.entities.times_mut(id);
         times.start = at(start);
         times.finish = at(finish);
@@ -104,7 +105,7 @@ fn time_turns_back_to_the_last_finish_where_nothing_waits() {
     let mut field = Field::new();
     let idle = field
         .entities
-        .add(Entity::of_queue(Place { parent: field.group, above: None }, IoPrio::default()));
+        .add(Entity::of_queue(Membership { parent: field.group, above: None }, IoPrio::default()));
     field.entities.times_mut(idle).finish = at(60);
     field.tree.insert_idle(&mut field.entities, idle);
     field.tree.weight_sum = 40;
