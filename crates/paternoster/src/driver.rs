@@ -110,7 +110,7 @@ impl<S: Scheduler> Driver<S> {
     /// # Panics
     ///
     /// As [`Elevator::submit`]; in debug builds, too, without a dispatch after a completion.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Arrival {
         let owes = self.owed == Owed::DispatchFirst;
         debug_assert!(!owes, "a completion is followed by dispatch, before the next bio");
@@ -136,7 +136,7 @@ impl<S: Scheduler> Driver<S> {
 
     /// Completes a request. Returns the user data of its bios in the order in which they merged.
     /// The next dispatch may submit bios that waited here.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn complete(&mut self, now: Instant, rq: RequestId) -> UserDataList {
         self.event();
         let Completed { user_data, wake_waiters } = self.elevator.complete(now, rq);
@@ -167,7 +167,7 @@ impl<S: Scheduler> Driver<S> {
 
     /// Has `start` begin every request that is dispatched now. Then bios that may be submitted
     /// again are, one after the other, each followed by what is dispatched because of it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn dispatch(&mut self, now: Instant, mut start: impl FnMut(&Elevator<S>, RequestId)) {
         while let Some(rq) = self.dispatch_next(now) {
             start(&self.elevator, rq);
@@ -176,7 +176,7 @@ impl<S: Scheduler> Driver<S> {
 
     /// Does the same a request at a time: the caller starts each that this returns, and calls it
     /// until it returns none. Debug builds panic if it leaves that out.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn dispatch_next(&mut self, now: Instant) -> Option<RequestId> {
         self.owe(Owed::DispatchFirst);
         loop {
@@ -232,7 +232,7 @@ impl<S: Scheduler> Driver<S> {
         self.elevator.check();
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn enter(&mut self, now: Instant, bio: Bio) -> Arrival {
         match self.elevator.submit(now, bio) {
             Submitted::Queued(rq) => Arrival::Queued(rq),

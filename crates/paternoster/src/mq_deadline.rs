@@ -82,7 +82,7 @@ impl Class {
     }
 
     /// Takes `rq` out of the lists of its direction. The direction continues behind it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take(&mut self, requests: &mut Requests, rq: RequestId) {
         let direction = requests[rq].direction() as usize;
         self.next[direction] = SortList::after(requests, rq);
@@ -133,12 +133,12 @@ impl<T: Trace> MqDeadline<T> {
     /// The tunables.
     pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn class(&mut self, request: &Request) -> &mut Class {
         &mut self.classes[request.io_prio.class() as usize]
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn expire(&self, cx: &Cx, direction: Direction) -> Ticks {
         let millis = match direction {
             Direction::Read => self.tunables.read_expire,
@@ -151,7 +151,7 @@ impl<T: Trace> MqDeadline<T> {
     ///
     /// An oddity: the probe is a full pick, and it changes the batch before the age is judged. With
     /// two busy classes the batch therefore rarely grows, and writes starve for the wrong class.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick_aged(&mut self, cx: &mut Cx) -> Option<RequestId> {
         if self.classes.iter().filter(|class| class.queued() > 0).count() < 2 {
             return None;
@@ -169,7 +169,7 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Picks a request of the highest class that has any. A class with requests, queued or in
     /// flight, holds back the lower ones.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick_in_order(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let latest = cx.jiffies();
         for class in IoClass::ALL {
@@ -190,7 +190,7 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Picks the next request of `class`, if it started at `latest` or before. The choice of
     /// direction stands even if its request is not eligible yet.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, cx: &mut Cx, class: IoClass, latest: Jiffies) -> Pick {
         if let Some(rq) = self.classes[class as usize].dispatch_list.first() {
             if self.started_after(cx, rq, latest) {
@@ -224,13 +224,13 @@ impl<T: Trace> MqDeadline<T> {
         self.count_dispatch(class, rq)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn count_dispatch(&mut self, class: IoClass, rq: RequestId) -> Pick {
         self.classes[class as usize].counts.dispatched += 1;
         Pick::Request(rq)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn batch_goes_on_with(&self, class: IoClass) -> Option<RequestId> {
         let next = self.classes[class as usize].next[self.last_direction as usize]?;
         (i64::from(self.batching) < self.tunables.fifo_batch).then_some(next)
@@ -302,14 +302,14 @@ impl<T: Trace> MqDeadline<T> {
 
     /// Returns whether the request seems to have started after the tick `latest`. Deadlines are the
     /// beginnings of ticks, so that instants compare as their ticks do, without a division.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn started_after(&self, cx: &Cx, rq: RequestId, latest: Jiffies) -> bool {
         let request = &cx.requests[rq];
         let latest_deadline = latest + self.expire(cx, request.direction());
         request.deadline > cx.device.hz.instant(latest_deadline)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert_sorted(&mut self, cx: &mut Cx, rq: RequestId) {
         let direction = cx.requests[rq].direction();
         let deadline = cx.jiffies() + self.expire(cx, direction);
@@ -327,12 +327,12 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         NAME
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.class(&cx.requests[rq]).counts.inserted += 1;
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         match at {
             InsertAt::Sorted => self.insert_sorted(cx, rq),
@@ -346,7 +346,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.class(&cx.requests[rq]).counts.completed += 1;
     }
@@ -362,7 +362,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         Requeue::Scheduler
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         if self.tunables.front_merges == 0 {
             return None;
@@ -395,7 +395,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         class.fifo[direction].absorb(&mut cx.requests, rq, absorbed);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.eligible_at = None;
         self.pick_aged(cx).or_else(|| self.pick_in_order(cx))
@@ -405,7 +405,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         self.eligible_at
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_work(&self) -> bool {
         !self.classes.iter().all(Class::is_empty)
     }

@@ -33,7 +33,7 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         NAME
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         match at {
             InsertAt::Sorted => self.list.push(&mut cx.requests, rq, cx.now),
@@ -50,7 +50,7 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         Rules { merging: MergeRules::ListScan, ..Rules::default() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn scan(&self, cx: &Cx, _bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
         match newer {
             None => self.list.last(),
@@ -58,12 +58,12 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.list.pop(&mut cx.requests)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_work(&self) -> bool {
         !self.list.is_empty()
     }

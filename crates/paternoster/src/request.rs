@@ -41,7 +41,7 @@ impl Add<SectorCount> for Sector {
     type Output = Self;
     /// Returns the sector so many sectors further on, at most 2⁶⁴ − 1. An elevator takes no bio
     /// that ends beyond.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add(self, count: SectorCount) -> Self {
         Self(self.0.saturating_add(u64::from(count.0)))
     }
@@ -49,7 +49,7 @@ impl Add<SectorCount> for Sector {
 
 impl Add for SectorCount {
     type Output = Self;
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }

@@ -16,7 +16,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn add(
         &mut self,
         now: Instant,

@@ -78,7 +78,7 @@ impl Cx {
     }
 
     /// The next event is at `now`, which is not before the last one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn advance(&mut self, now: Instant) {
         self.now = now;
         if now >= self.next_tick {

@@ -24,7 +24,7 @@ const ASYNC_FACTOR: u32 = 3;
 impl<T: Trace> Bfq<T> {
     /// Returns what a request is charged: its sectors, and no less than the least charge. An async
     /// request is charged threefold, unless its queue is raised or the scenario is asymmetric.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn charge_of(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> SectorCount {
         let sectors = cx.requests[rq].sectors.max(self.tunables.least_charge());
         let plain = self.queues[queue].synchrony.is_sync()
@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The next request of a busy queue has changed: the budget has to suffice for it. The queue in
     /// service keeps its budget.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn update_budget(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let Some(next) = state.next().filter(|_| self.in_service != Some(queue)) else { return };

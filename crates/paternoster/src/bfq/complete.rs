@@ -9,7 +9,7 @@ use crate::trace::{BfqEvent, BudgetEnd, Event, QueueEvent, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// A dispatched request has completed or was requeued: it is not in flight any more.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         if let Some(time) = self.service_time_probe.request_completed(rq, cx.now) {
@@ -26,7 +26,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Learns whether the device queues requests itself, from how many it holds.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn observe_queueing(&mut self, cx: &Cx) {
         let load = Load { in_flight: self.in_driver, queued: self.queued };
         let verdict = self.hw_queueing.observe_completion(load, || {
@@ -45,7 +45,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Notes the completion: think time begins, and a queue with nothing in flight may not be
     /// active any more.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_end(&mut self, cx: &Cx, queue: QueueId) {
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
@@ -70,7 +70,7 @@ impl<T: Trace> Bfq<T> {
 
     /// A request of the queue in service has completed: the device may idle for the next one, or
     /// the service may end.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn continue_or_end_service(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         let (is_empty, in_flight) = (state.is_empty(), state.in_flight);

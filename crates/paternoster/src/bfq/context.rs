@@ -55,7 +55,7 @@ impl ContextState {
 impl<T: Trace> Bfq<T> {
     /// Binds a request to its queue: it is new, or was requeued. Usually its context has a queue,
     /// and nothing has changed since the last request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
@@ -131,7 +131,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// A request has ended: its queue and its context are freed if nothing else needs them.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.wf2q.count_request(queue, -1);
@@ -218,7 +218,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The context may have moved to another group since its last bio.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn follow_group(&mut self, cx: &Cx, ioc: IocId, group: GroupId) {
         if self.contexts.get(ioc).is_some_and(|context| context.group != Some(group)) {
             self.move_context(cx, ioc, group);
@@ -259,7 +259,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Returns the queue into which a bio of `ioc` would go, if it exists.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
         self.contexts.get(ioc)?.queues[synchrony]
     }

@@ -30,7 +30,7 @@ const MERGE_WINDOW_PARTS: u32 = 10;
 impl<T: Trace> Bfq<T> {
     /// Returns the queue into which a request of `ioc` at `sector` goes instead of `queue`, if any.
     /// May set up a merge of queues.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn cooperator(
         &mut self,
         cx: &Cx,
@@ -83,7 +83,7 @@ impl<T: Trace> Bfq<T> {
     /// Follows a merge of queues that is due for the bio's context, as Linux does at every request
     /// that might absorb the bio. Returns whether `rq` is in the queue of the bio then, so that it
     /// may absorb it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn allow_bio_merge(&mut self, cx: &Cx, rq: RequestId, bio: &Bio) -> bool {
         if bio.is_sync() && !cx.requests[rq].is_sync() {
             return false;
@@ -225,7 +225,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
     /// place there.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if let (Some(slot), Some(next)) = (state.position, state.next()) {

@@ -10,7 +10,7 @@ use crate::trace::{BfqEvent, BudgetEnd, ElevatorEvent, Event, Trace, WaitReason}
 
 impl<T: Trace> Bfq<T> {
     /// The next request for the device.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn dispatch_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         if self.busy.count() == 0 {
             return None;
@@ -33,7 +33,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Takes `rq` out of its queue and charges the queue for it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch_from(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let charge = self.charge_of(cx, queue, rq);
         self.charge(cx, queue, charge);
@@ -59,7 +59,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The peak rate may follow from a request on its way to the device, and the head moves.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn observe_dispatch(&mut self, cx: &Cx, rq: RequestId, in_service: bool) {
         let extent = cx.requests[rq].extent();
         let dispatched = Dispatched {

@@ -23,7 +23,7 @@ const SMALL: SectorCount = SectorCount(32);
 impl<T: Trace> Bfq<T> {
     /// Inserts a request into its queue, or into the queue of others that work on the same part of
     /// the device.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, sector) = (request.ioc, request.sector);
@@ -39,7 +39,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Learns from a request of `ioc` that is about to be added to `queue`: its I/O pattern, and
     /// whether it has a short think time. For a while after a split that is not judged.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId, ioc: IocId) {
         let now = cx.jiffies();
         let slice_idle = self.tunables.slice_idle();
@@ -77,7 +77,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Puts a request into its queue, which is busy from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let synchrony = request.synchrony();
@@ -120,7 +120,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it is the better one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) -> Next {
         let order = self.seek_order(self.head);
         self.queues[queue].waiting.prefer(&cx.requests, order, rq)
@@ -174,7 +174,7 @@ impl<T: Trace> Bfq<T> {
     /// A request arrives while the device may idle for its queue. A single small request leaves the
     /// timer running where idling boosts the throughput: the next dispatch finds the request
     /// anyway, and it may grow until then.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn end_idling(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let state = &self.queues[queue];
         if self.in_service != Some(queue) || !state.idling {
@@ -192,7 +192,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Removes a waiting request from its queue. If it was the next one, the request after it is.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let mut next = self.queues[queue].next();
         let was_next = next == Some(rq);
@@ -207,7 +207,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// One request less waits in the queue, which may be empty now.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_removal(&mut self, cx: &Cx, queue: QueueId) {
         self.queued -= 1;
         let state = &self.queues[queue];

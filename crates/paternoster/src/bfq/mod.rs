@@ -225,17 +225,17 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.attach_to(cx);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.bind_request(cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, _at: InsertAt) {
         self.insert_request(cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.complete_request(cx, rq);
     }
@@ -270,17 +270,17 @@ impl<T: Trace> Scheduler for Bfq<T> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn offer(&mut self, cx: &mut Cx, bio: &Bio) {
         self.follow_group(cx, bio.ioc, cx.contexts[bio.ioc].group);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool {
         self.allow_bio_merge(cx, rq, bio)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
         self.queues[queue].waiting.find_front(&cx.requests, bio)
@@ -296,7 +296,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.absorb(cx, rq, absorbed);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.dispatch_request(cx)
     }

@@ -11,14 +11,14 @@ use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// How the head moves on from `from`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn seek_order(&self, from: Sector) -> SeekOrder {
         self.tunables.order.seek_order(from)
     }
 
     /// The request to dispatch after `rq`, which is leaving `queue`: the oldest, if it is overdue;
     /// else whichever is cheaper to reach from there.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_after(
         &mut self,
         cx: &Cx,
@@ -34,7 +34,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The queue's oldest request, if it is late and is not `leaving`. It is looked at once a
     /// service, at the first removal of whatever request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_overdue(&mut self, cx: &Cx, queue: QueueId, leaving: RequestId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if std::mem::replace(&mut state.fifo_checked, true) {

@@ -113,7 +113,7 @@ impl PeakRate {
 
     /// Counts a request that is being dispatched. Returns the new rate if that closes an interval
     /// that counts.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn observe_dispatch(&mut self, dispatched: &Dispatched) -> Option<u32> {
         let &Dispatched { now, extent, in_flight, last_completion, .. } = dispatched;
         let mut changed = None;

@@ -160,7 +160,7 @@ impl Queue {
     }
 
     /// Judges whether the queue is I/O-bound, as a request arrives.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn update_io_bound(&mut self, now: Instant) {
         let ends_idleness = self.is_empty() && self.in_flight == 0;
         self.io_pattern.update_io_bound(now, Arrival { is_first: self.fresh, ends_idleness });
@@ -316,7 +316,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Frees the queue if nothing keeps it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn free_queue_if_unused(&mut self, cx: &Cx, queue: QueueId) -> QueueFate {
         let state = &self.queues[queue];
         if state.users > 0 {

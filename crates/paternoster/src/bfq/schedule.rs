@@ -55,7 +55,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Charges the queue and its parents for service.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn charge(&mut self, cx: &Cx, queue: QueueId, service: SectorCount) {
         self.queues[queue].note_served(cx, service);
         let retired = self.wf2q.charge(queue, service);

@@ -22,7 +22,7 @@ enum Verdict {
 
 impl<T: Trace> Bfq<T> {
     /// Returns the queue to dispatch from; it has a request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let mut candidate = self.in_service;
         if let Some(in_service) = candidate
@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue's time is over. If it is empty and the device idles for it, the
     /// idle timer decides instead.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_service_over(&self, cx: &Cx, queue: QueueId) -> bool {
         self.is_timed_out(cx, queue)
             && !(self.queues[queue].is_empty() && self.is_idling_better(cx, queue))
@@ -66,19 +66,19 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the queue in service has had its time. While the device idles for it, this
     /// is false if less than a third of its budget is left: its service will end soon anyway.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_timed_out(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         (!state.idling || self.has_third_left(queue)) && state.is_past_deadline(cx.jiffies())
     }
 
     /// Returns whether a third of the budget or more is left.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn has_third_left(&self, queue: QueueId) -> bool {
         self.wf2q.left(queue) >= i64::from(self.wf2q.budget(queue).0 / 3)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn judge(&self, cx: &Cx, queue: QueueId) -> Verdict {
         let state = &self.queues[queue];
         if let Some(next) = state.next() {

@@ -152,7 +152,7 @@ impl<T: Trace> Bfq<T> {
 
     /// A request of the queue in service was dispatched: its raising may be over. The weight
     /// changes at once, in the middle of the service.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn update_raising(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if state.raising().is_raised() {

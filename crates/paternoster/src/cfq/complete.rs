@@ -12,7 +12,7 @@ use crate::trace::{Event, QueueEvent, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Handles the completion of a request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         self.observe_queueing(cx);
@@ -26,7 +26,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Counts a request as no longer in flight. Think times begin here. A synchronous request that
     /// completes late slows asynchronous queues down.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_end(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let (now, request) = (self.now, &cx.requests[rq]);
         let state = &mut self.queues[queue];
@@ -52,7 +52,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Learns whether the device queues requests itself, from how many it holds.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn observe_queueing(&mut self, cx: &Cx) {
         let load = Load { in_flight: self.in_driver, queued: self.queued };
         let verdict = self.hw_queueing.observe_completion(load, || {
@@ -67,7 +67,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Decides what follows the completion of a request of the active queue: its slice begins, is
     /// stretched or ends, or the device idles for the next request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn continue_or_expire(&mut self, cx: &Cx, active: QueueId, request: &Request) {
         if self.queues[active].slice.is_fresh() {
             self.begin_slice(cx, active);
@@ -89,7 +89,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Notes that the device has taken a request that ends at `end`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn activate_request(&mut self, end: Sector) {
         self.in_driver += 1;
         self.head = end;

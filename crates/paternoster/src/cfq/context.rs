@@ -30,7 +30,7 @@ pub(super) struct ContextState {
 impl<T: Trace> Cfq<T> {
     /// Binds a request to its queue when it is made. Usually its context has one, and nothing has
     /// changed since the last request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
@@ -73,7 +73,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Ends the binding of a request. Its queue and its I/O context may be freed with it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
         self.isolation.end_count(rq);
@@ -154,7 +154,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// The queue into which a bio of `ioc` would go, if there is one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
         self.contexts.get(ioc)?.queues[synchrony]
     }

@@ -68,7 +68,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Takes note on the queue's index that its next request starts elsewhere. The queue keeps its
     /// place there.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
         let state = &self.queues[queue];
         if let (Some(Position { level, slot }), Some(next)) = (state.position, state.next()) {

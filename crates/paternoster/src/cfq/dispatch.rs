@@ -15,7 +15,7 @@ use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
     /// Dispatches the next request, if there is one for the device now.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn dispatch_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let queue = self.select(cx)?;
         let overdue = self.take_overdue(cx, queue);
@@ -37,7 +37,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns whether the active queue may have one more request in flight, or why not.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn gate(&self, cx: &Cx, queue: &Queue) -> Result<(), WaitReason> {
         if queue.slice.is_forced() {
             return Ok(());
@@ -57,7 +57,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns how many requests the active queue may have in flight.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn depth_allowed(&self, queue: &Queue) -> u32 {
         let quantum = self.tunables.quantum();
         let [busy, busy_sync] = self.competing(queue);
@@ -98,7 +98,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Returns whether the slice is likely to end before the requests in flight complete.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn ends_soon(&self, queue: &Queue) -> bool {
         let idles = self.tunables.slice_idle().as_nanos().wrapping_mul(queue.in_flight.into());
         let slice = &queue.slice;
@@ -107,7 +107,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Takes `rq` out of `queue` and gives it to the device.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch_from(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         self.remove_request(cx, queue, rq);
         let request = &cx.requests[rq];
@@ -125,7 +125,7 @@ impl<T: Trace> Cfq<T> {
     /// Returns why the slice ends with the request just dispatched, if it does: other queues are
     /// busy, and this one is of the idle class or has dispatched all requests of an asynchronous
     /// slice.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn should_yield(&self, queue: &Queue) -> Option<SliceEnd> {
         if self.busy <= 1 {
             return None;

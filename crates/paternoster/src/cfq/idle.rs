@@ -121,7 +121,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns whether the slice of the active queue is to be stretched: its group would leave the
     /// tree, and lose its place, just before the group's next request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn should_wait_busy(&self, cx: &Cx, active: QueueId) -> bool {
         let queue = &self.queues[active];
         let group = &self.groups[queue.group];

@@ -58,7 +58,7 @@ impl Queue {
     /// Updates the idle window of the queue, into which a synchronous request of `ioc` was
     /// inserted, whose mean think time is known or not. Returns whether it is open, if that has
     /// changed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn update_idle_window(
         &mut self,
         cx: &Cx,
@@ -74,7 +74,7 @@ impl Queue {
 
     /// Returns whether the queue has earned an idle window by its I/O pattern. A deep queue may
     /// seek. While the think time of `ioc` is not known, the window stays as it is.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn should_have_window(
         &self,
         cx: &Cx,

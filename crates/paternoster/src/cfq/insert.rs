@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
     /// Puts a request into its queue, which preempts the active queue if the request goes first.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let queue = queue_of(&cx.requests, rq);
         self.refresh_priority(cx, queue, cx.requests[rq].ioc);
@@ -27,7 +27,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Adds a request to its queue, which is busy from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let has_prio = request.has_prio();
@@ -48,7 +48,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Makes `rq` the queue's next request if it comes before the present one in seek order.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn prefer(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let order = self.seek_order(self.head);
         if self.queues[queue].waiting.prefer(&cx.requests, order, rq) == Next::Changed {
@@ -58,7 +58,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Learns from a request that was just added to `queue`: think times of its I/O context, tree
     /// and group, the I/O pattern of the queue, and whether that earns the queue an idle window.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn learn(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let (now, slice_idle) = (self.now, self.tunables.slice_idle());
@@ -86,7 +86,7 @@ impl<T: Trace> Cfq<T> {
     /// Ends idling for the active queue, whose request has come. If the request is small and no
     /// other queue is busy, the timer keeps running: Linux holds such a request back for a moment,
     /// so that it can grow by merging, and here only the timer is left of that.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn end_idling(&mut self, cx: &Cx, active: QueueId, rq: RequestId) {
         let slice = &mut self.queues[active].slice;
         if !slice.is_idling() {
@@ -101,7 +101,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Takes a waiting request out of its queue; the next request is then sought from its sector.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
         let next = self.next_after(cx, queue, rq);
         let has_prio = cx.requests[rq].has_prio();
@@ -111,7 +111,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Counts a request that no longer waits in the queue.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn uncount_waiting(&mut self, queue: QueueId, has_prio: bool) {
         let state = &mut self.queues[queue];
         state.prio_pending -= u32::from(has_prio);

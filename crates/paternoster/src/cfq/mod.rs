@@ -243,19 +243,19 @@ impl<T: Trace> Scheduler for Cfq<T> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.read_clock(cx);
         self.bind_request(cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, _at: InsertAt) {
         self.read_clock(cx);
         self.insert_request(cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.read_clock(cx);
         self.complete_request(cx, rq);
@@ -298,14 +298,14 @@ impl<T: Trace> Scheduler for Cfq<T> {
         Rules { merging: MergeRules::Legacy, ..Rules::default() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn allow_merge(&mut self, cx: &mut Cx, rq: RequestId, bio: &Bio) -> bool {
         let sync_into_async = bio.is_sync() && !cx.requests[rq].is_sync();
         !sync_into_async
             && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(&cx.requests, rq))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
         self.queues[queue].waiting.find_front(&cx.requests, bio)
@@ -326,7 +326,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.absorb(cx, rq, absorbed);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.read_clock(cx);
         self.dispatch_request(cx)

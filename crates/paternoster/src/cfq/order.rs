@@ -11,14 +11,14 @@ use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// The seek order from `from`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn seek_order(&self, from: Sector) -> SeekOrder {
         self.tunables.order.seek_order(from)
     }
 
     /// Returns the next request after `rq`, which is leaving `queue`: of its two neighbours, the
     /// one that is cheaper to reach from there.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_after(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> Option<RequestId> {
         let order = self.seek_order(cx.requests[rq].sector);
         self.queues[queue].waiting.next_after(&cx.requests, order, rq)
@@ -26,7 +26,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns the queue's oldest request if it is overdue; the queue then passes the gate. It is
     /// looked at once in a slice, even if the gate refuses a request afterwards.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn take_overdue(&mut self, cx: &Cx, queue: QueueId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if state.slice.is_fifo_checked() {

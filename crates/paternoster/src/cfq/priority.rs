@@ -64,7 +64,7 @@ impl QueuePriority {
 
 impl<T: Trace> Cfq<T> {
     /// Updates the queue's class and level if those of its user, `ioc`, have changed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn refresh_priority(&mut self, cx: &Cx, queue: QueueId, ioc: IocId) {
         if self.queues[queue].priority.outdated {
             self.renew_priority(cx, queue, ioc);

@@ -121,7 +121,7 @@ enum Verdict {
 
 impl<T: Trace> Cfq<T> {
     /// Selects the queue from which to dispatch; it has a request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn select(&mut self, cx: &Cx) -> Option<QueueId> {
         let Some(active) = self.active else { return self.choose_queue(cx) };
         if self.queued == 0 {
@@ -152,7 +152,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Judges the active queue. The order of the questions matters.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn judge_active(&self, cx: &Cx, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.slice.is_stretched() && !queue.is_empty() {

@@ -76,7 +76,7 @@ struct Candidate {
 
 impl<S: Scheduler> Elevator<S> {
     /// Merges `bio` into a queued request, if it finds one that takes it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn merge_bio(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
             return None;
@@ -94,7 +94,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Looks for a request in the order of the module's head. Each step tries one candidate.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_candidate(&mut self, bio: &Bio) -> Option<Candidate> {
         if let Some(last) = self.merging.last
             && self.may_merge(last, bio)
@@ -116,7 +116,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Scans a list. Every request that it looks at counts, whether it matches or not.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn merge_by_scan(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         let mut newer = None;
         for _ in 0..self.merging.scan_depth {
@@ -136,20 +136,20 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns the end of `rq` at which the bio would merge.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<MergeKind> {
         let request = &self.cx.requests[rq];
         debug_assert_ne!(request.place, Place::InFlight, "a request in flight does not merge");
         adjacency(request.extent(), bio)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn may_merge(&mut self, rq: RequestId, bio: &Bio) -> bool {
         self.rules_allow(rq, bio) && self.scheduler.allow_merge(&mut self.cx, rq, bio)
     }
 
     /// Returns whether the general rules allow it: the same operation, group and priority.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn rules_allow(&self, rq: RequestId, bio: &Bio) -> bool {
         let request = &self.cx.requests[rq];
         if !request.is_mergeable() || request.op != bio.op {
@@ -161,7 +161,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Returns whether I/O of these groups and priorities may be one request. Under the legacy
     /// rules the scheduler decides that, by the queue.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn owners_allow(&self, one: (GroupId, IoPrio), other: (GroupId, IoPrio)) -> bool {
         self.scheduler.rules().merging == MergeRules::Legacy || one == other
     }
@@ -253,7 +253,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Lets the request before `rq`, which was just made, absorb it; that one may be absorbed by
     /// the one before itself, and so on. Returns the request that holds the bio of `rq` now, if
     /// any.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn merge_at_insert(&mut self, rq: RequestId) -> Option<RequestId> {
         if self.scheduler.rules().merging != MergeRules::BlkMq {
             return None;
@@ -285,7 +285,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns whether `before` may absorb `after`. A refusal marks neither of them.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn may_absorb(&self, before: RequestId, after: RequestId) -> bool {
         let (before, after) = (&self.cx.requests[before], &self.cx.requests[after]);
         before.end() == after.sector
@@ -336,7 +336,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Lets later bios find `rq`, which was just inserted in sector order.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make_candidate(&mut self, rq: RequestId) {
         let hashed = self.scheduler.rules().merging != MergeRules::ListScan;
         if hashed && self.cx.requests[rq].is_mergeable() {
@@ -347,7 +347,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Keeps later bios from finding `rq`, which leaves the scheduler.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn drop_candidate(&mut self, rq: RequestId) {
         self.unhash(rq);
         if self.merging.last == Some(rq) {
@@ -355,7 +355,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn unhash(&mut self, rq: RequestId) {
         if std::mem::take(&mut self.cx.requests.get_mut(rq).hashed) {
             let end: Sector = self.cx.requests[rq].end();

@@ -32,7 +32,7 @@ impl MergeHash {
         Self { shift: shift_for(&buckets), buckets, count: 0 }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
@@ -43,7 +43,7 @@ impl MergeHash {
     }
 
     /// Takes out `rq`, which ended at `end` when it was inserted.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId, end: Sector) {
         let bucket = self.bucket(end);
         self.buckets[bucket].remove(requests, rq);
@@ -51,7 +51,7 @@ impl MergeHash {
     }
 
     /// The request hashed last of those that end at `end` and may merge at all.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
         let mut found = self.buckets[self.bucket(end)].first();
         while let Some(rq) = found {
@@ -65,7 +65,7 @@ impl MergeHash {
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bucket(&self, end: Sector) -> usize {
         (end.0.wrapping_mul(GOLDEN_RATIO) >> self.shift) as usize
     }

@@ -172,7 +172,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where `now` is before the last event. Where the I/O context of the bio is gone. Where the
     /// bio ends beyond sector 2⁶⁴ − 1, is a flush with sectors, or is anything else without.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
         if !bio.flags.contains(BioFlags::RETRIED) {
@@ -190,7 +190,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Merges the bio, or makes a request of it, or turns it away. Where it enters, `arrived`
     /// counts it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn enter(&mut self, bio: Bio, arrived: impl FnOnce(&mut Stats, GroupId)) -> Submitted {
         bio.check_range();
         let group = self.cx.contexts[bio.ioc].group;
@@ -226,7 +226,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// Where `now` is before the last event. Where the scheduler would hang: it holds requests,
     /// dispatches none though none is in flight, and asks for no timeout.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
         if self.cx.in_device >= self.cx.device.queue_depth {
@@ -266,7 +266,7 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the request is not in flight.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn complete(&mut self, now: Instant, rq: RequestId) -> Completed {
         self.advance(now);
         self.end_flight(rq);
@@ -450,7 +450,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// An event happens at `now`, on the caller's clock; often at the moment of the last one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn advance(&mut self, now: Instant) {
         if now != self.latest {
             assert!(now > self.latest, "time does not go back");
@@ -466,13 +466,13 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Returns the bound that keeps `bio` from becoming a request now, if any.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn refusal(&mut self, bio: &Bio) -> Option<u32> {
         let existing = self.admission.existing()?;
         self.scheduler.refusal(&mut self.cx, bio, existing)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn make(&mut self, bio: &Bio) -> RequestId {
         let IoContext { io_prio, group, .. } = *self.cx.contexts.request_made(bio.ioc);
         let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group);
@@ -481,13 +481,13 @@ impl<S: Scheduler> Elevator<S> {
         rq
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bind(&mut self, rq: RequestId) {
         self.cx.requests.get_mut(rq).bound = true;
         self.scheduler.bind(&mut self.cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, rq: RequestId) {
         debug_assert!(!self.cx.requests[rq].is_queued(), "a request is inserted once");
         self.scheduler.insert(&mut self.cx, rq, InsertAt::Sorted);
@@ -496,7 +496,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Counts `rq` as waiting in `place` from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn waits(&mut self, rq: RequestId, place: Place) {
         let request = self.cx.requests.get_mut(rq);
         request.place = place;
@@ -516,7 +516,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn start(&mut self, rq: RequestId) {
         let request = self.cx.requests.get_mut(rq);
         request.place = Place::InFlight;
@@ -552,7 +552,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Frees `rq` and returns its bios.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn free(&mut self, rq: RequestId) -> UserDataList {
         let request = self.cx.requests.remove(rq);
         let (op, ioc, group) = (request.op, request.ioc, request.group);

@@ -124,13 +124,13 @@ impl<T: Trace> Scheduler for Kyber<T> {
         NAME
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         let domain = domain_of(cx.requests[rq].op);
         self.domains[domain as usize].queue.insert(&mut cx.requests, rq, at, cx.now);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.count_latencies(cx, rq);
         self.give_back_token(cx, rq);
@@ -156,7 +156,7 @@ impl<T: Trace> Scheduler for Kyber<T> {
         self.domains[domain_of(bio.op) as usize].queue.merge_candidate(&cx.requests, newer)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.next_request(cx)
     }

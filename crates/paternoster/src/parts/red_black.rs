@@ -190,7 +190,7 @@ impl Tree {
     }
 
     /// Puts `node` at that place, which is free, and restores the balance.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn insert_below<N: Nodes>(
         &mut self,
         nodes: &mut N,
@@ -229,7 +229,7 @@ impl Tree {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn mend_after_insert(&mut self, nodes: &mut impl Nodes, inserted: Slot) {
         let mut node = inserted;
         loop {
@@ -274,7 +274,7 @@ impl Tree {
     }
 
     /// Takes `node` out and restores the balance.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn remove<N: Nodes>(&mut self, nodes: &mut N, node: Slot) {
         let links = *nodes.links(node);
         let [left, right] = links.child;
@@ -300,7 +300,7 @@ impl Tree {
     }
 
     /// The successor of `node`, which has two children, takes its place and colour.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn replace_by_successor(&mut self, nodes: &mut impl Nodes, node: Slot) -> Hole {
         let links = *nodes.links(node);
         let [left, right] = links.child;

@@ -20,7 +20,7 @@ pub(crate) struct SeekOrder {
 impl SeekOrder {
     /// Returns the request of `sorted` to dispatch after `rq`: the better of the one before it and
     /// the one behind it. Behind the last is the first.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn next_after(
         &self,
         requests: &Requests,
@@ -36,7 +36,7 @@ impl SeekOrder {
     /// Returns the request to dispatch first: a synchronous one before an asynchronous one, then
     /// one with the priority flag (metadata) before one without, then the one that costs less. A
     /// short way back counts `back_penalty` times; a longer one comes after all that is ahead.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn better(
         &self,
         requests: &Requests,
@@ -56,7 +56,7 @@ impl SeekOrder {
 
     /// Returns the distance to `sector`, and before it whether that is too far behind: then it
     /// comes after all that is ahead, and the distance counts from the lowest sector.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn cost(&self, sector: Sector) -> (bool, u64) {
         if sector >= self.from {
             return (false, sector.0 - self.from.0);

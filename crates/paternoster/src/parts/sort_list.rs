@@ -117,7 +117,7 @@ impl SortList {
     }
 
     /// Inserts `rq` by its current start.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         let sector = requests[rq].sector;
         let nodes = &mut requests.sort_nodes;
@@ -159,7 +159,7 @@ impl SortList {
     }
 
     /// Removes `rq`, which is in it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
@@ -236,7 +236,7 @@ impl SortList {
     ///
     /// Where none starts inside the bio, its own request would belong there too, and an insertion
     /// that follows need not look again.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
         let (nodes, end) = (&requests.sort_nodes, bio.end());
         let mut place = Place::ROOT;

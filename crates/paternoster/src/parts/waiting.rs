@@ -57,7 +57,7 @@ impl WaitingRequests {
     }
 
     /// Returns the oldest request, if its deadline has passed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn overdue(&self, requests: &Requests, now: Instant) -> Option<RequestId> {
         self.fifo.first().filter(|&oldest| now >= requests[oldest].deadline)
     }
@@ -69,14 +69,14 @@ impl WaitingRequests {
     }
 
     /// A request that starts where `bio` ends; see [`SortList::find_front`].
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn find_front(&mut self, requests: &Requests, bio: &Bio) -> Option<RequestId> {
         self.sorted.find_front(requests, bio)
     }
 
     /// Inserts a request that is due at `deadline`. This does not make it the next one: CFQ and BFQ
     /// call `prefer` in the same event.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn insert(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         self.fifo.push(requests, rq, deadline);
         self.sorted.insert(requests, rq);
@@ -85,7 +85,7 @@ impl WaitingRequests {
 
     /// Makes `rq` the next request if it is better than the one that is; `rq` is new, or starts
     /// elsewhere than before.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn prefer(&mut self, requests: &Requests, order: SeekOrder, rq: RequestId) -> Next {
         let before = self.next;
         let next = order.better(requests, before, Some(rq));
@@ -94,7 +94,7 @@ impl WaitingRequests {
     }
 
     /// The request to dispatch after `rq`, in the order of `order`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn next_after(
         &self,
         requests: &Requests,
@@ -105,7 +105,7 @@ impl WaitingRequests {
     }
 
     /// Removes `rq`; `next` is the next request from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId, next: Option<RequestId>) {
         debug_assert!(next != Some(rq), "what is taken out is not next");
         self.next = next;

@@ -103,7 +103,7 @@ impl Classes {
 
     /// The class to serve next, of those in which something waits in one of those directions.
     /// `cost_of` tells what the next request of a class costs that waits behind another one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next(
         &self,
         all: &Arena<SiblingsId, Siblings>,
@@ -131,7 +131,7 @@ impl Classes {
     /// Returns which lower classes have waited long and have not earned their turn yet: what a
     /// higher class is charged counts for them. A class that is due, and that a cap holds, earns
     /// no more.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn earning(
         &self,
         old: Age,
@@ -147,7 +147,7 @@ impl Classes {
 
     /// Counts a request of a class that was served, with what it was charged. `earning` is as it
     /// was before the request was taken out.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn served(
         &mut self,
         class: IoClass,

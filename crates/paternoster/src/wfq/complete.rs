@@ -10,7 +10,7 @@ use crate::trace::Trace;
 
 impl<T: Trace> Wfq<T> {
     /// A request has completed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let gone = self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;

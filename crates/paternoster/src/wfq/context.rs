@@ -30,7 +30,7 @@ pub(super) fn weight_of(io_prio: IoPrio) -> u32 {
 
 impl<T: Trace> Wfq<T> {
     /// Binds a request to the node of its I/O context when it is made.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, class) = (request.ioc, request.group, request.io_prio.class());
@@ -43,7 +43,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Ends the binding of a request. The node may be freed with it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
         let node = context_of(cx, rq);
         let context = self.tree.context_mut(node);
@@ -56,7 +56,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Changes what is outstanding of a group's own requests, and of what they are below.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn change_demand(&mut self, own: NodeId, top: NodeId, change: impl Fn(&mut Demand)) {
         if top != own {
             change(&mut self.tree.nodes[own].demand);
@@ -71,7 +71,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the node of an I/O context in a class of a group, if it has one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn known_node(&self, ioc: IocId, group: GroupId, class: IoClass) -> Option<NodeId> {
         let is_it = |&node: &NodeId| {
             let context = self.tree.context(node);

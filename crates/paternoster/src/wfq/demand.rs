@@ -136,7 +136,7 @@ impl Demand {
         self.in_device -= 1;
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn sum_up(&mut self, now: Instant) {
         if now == self.since {
             return;

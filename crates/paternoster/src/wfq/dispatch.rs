@@ -45,7 +45,7 @@ pub(super) struct Choice {
 
 impl<T: Trace> Wfq<T> {
     /// Takes the next request, if the device may have one more. Something waits.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_request(&mut self, cx: &mut Cx) -> Option<RequestId> {
         let depth = self.depth.in_force().min(cx.device.queue_depth);
         if cx.in_device >= depth {
@@ -60,7 +60,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes the next request, unless caps or places that are kept hold it. The device has room for
     /// one of `depth`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn request_within(&mut self, cx: &mut Cx, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
         let Some(choice) = self.choose(cx, depth) else {
@@ -85,7 +85,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns why a request may not enter the device though it has room, if it may not.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn why_held(&self, cx: &Cx, choice: &Choice, depth: u32) -> Option<(HoldReason, WaitReason)> {
         let may_hold = !self.kept.is_empty() || self.targets.hold_some();
         if choice.reserved.is_some() || !may_hold {
@@ -101,7 +101,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the request that a reservation brings forward, else that of a run which nothing
     /// holds, else the one by least tags; none where caps hold all that waits. Something waits.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn choose(&self, cx: &Cx, depth: u32) -> Option<Choice> {
         if let Some((node, directions)) = self.tree.reserved(cx.now) {
             return Some(self.choose_reserved(cx, depth, node, directions));
@@ -115,7 +115,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns the request by least tags, from the root down.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn least(&self, cx: &Cx) -> Option<Choice> {
         let &Tag { start, node, .. } = self.tree.first()?;
         let (context, rq) = self.least_below(cx, node, self.tree.limits.open());
@@ -144,7 +144,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns the request by least tags below an active node in one of those directions, and its
     /// context.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn least_below(
         &self,
         cx: &Cx,
@@ -172,7 +172,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// The class of a group's own requests to serve next in one of those directions.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_class(
         &self,
         cx: &Cx,
@@ -197,7 +197,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes out the request and charges all whose share it is of.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take(&mut self, cx: &mut Cx, choice: Choice) {
         let Choice { context, rq, start, reserved, passes_others } = choice;
         let &Context { own, class, .. } = self.tree.context(context);
@@ -235,7 +235,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Notes that the request is in the device from now on. Returns what that costs: nothing if it
     /// was charged before, and requeued.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_in_flight(&mut self, cx: &Cx, rq: RequestId) -> Units {
         let window = self.windows.number();
         self.in_device += 1;

@@ -13,7 +13,7 @@ use crate::trace::{Event, HoldReason, MergeKind, Trace, WfqEvent};
 
 impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn insert_request(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         let context = context_of(cx, rq);
         let node = &mut self.tree.nodes[context];
@@ -46,7 +46,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns a request of the bio's own I/O context, class and group that starts where the bio
     /// ends.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         let &IoContext { io_prio, group, .. } = &cx.contexts[bio.ioc];
         let node = self.known_node(bio.ioc, group, io_prio.class())?;

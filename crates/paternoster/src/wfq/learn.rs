@@ -73,7 +73,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes a completion.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn learn(&mut self, cx: &Cx, done: Done) {
         self.note_load(cx.now, cx.in_device);
         let least = self.tunables.window().max(self.depth.least_window());
@@ -83,7 +83,7 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Notes what the device has from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32) {
         // What a cap holds does not wait for the device.
         let waits =

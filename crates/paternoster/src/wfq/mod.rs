@@ -187,17 +187,17 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.begin_learning(cx);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bind(&mut self, cx: &mut Cx, rq: RequestId) {
         self.bind_request(cx, rq);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
         self.insert_request(cx, rq, at);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, cx: &mut Cx, rq: RequestId) {
         self.complete_request(cx, rq);
     }
@@ -229,7 +229,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         Rules { takes_fua: true, ..Rules::default() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         self.front_merge(cx, bio)
     }
@@ -242,7 +242,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.absorb(cx, rq, absorbed);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.next_request(cx)
     }

@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn context_mut(&mut self) -> &mut Context {
         match &mut self.kind {
             Kind::Context(context) => context,

@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// Charges the context and all above it for a request that was taken out of it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn charge_path(
         &mut self,
         context: NodeId,

@@ -60,7 +60,7 @@ impl ContextQueue {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId, at: InsertAt) {
         // Of two requests that merge, the one that is left takes the place of the older.
         let arrived = requests[rq].start;
@@ -96,7 +96,7 @@ impl ContextQueue {
     }
 
     /// Takes out a request that is dispatched.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn pop(&mut self, requests: &mut Requests, rq: RequestId) {
         if self.order == Order::Sector && !self.is_requeued(rq) {
             self.sweep = requests[rq].sector;
@@ -105,7 +105,7 @@ impl ContextQueue {
     }
 
     /// Takes out a request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         if self.next == Some(rq) {
             let first = || self.sorted.first(requests).filter(|&first| first != rq);

@@ -30,7 +30,7 @@ pub(super) struct Run {
 
 impl<T: Trace> Wfq<T> {
     /// Returns the next request of the run, if it goes on: its I/O context has one that may go.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_of_run(&self, cx: &Cx) -> Option<Choice> {
         let Run { context, .. } = self.run?;
         if !self.goes_first(cx, context) {

@@ -104,7 +104,7 @@ impl Siblings {
     }
 
     /// Has the node of a seat compete with that tag.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn set(&mut self, seat: Seat, tag: Tag, directions: Directions) {
         let [reads, writes] = &mut self.active;
         if directions.contains(Directions::READ) {
@@ -129,7 +129,7 @@ impl Siblings {
 
     /// One of them is served in that direction: v comes to the least start of those that could be,
     /// its own included.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn advance_v(&mut self, direction: Direction, now: Instant, grace: Nanos) {
         let Some(least) = self.active[direction as usize].least() else { return };
         self.v = self.v.max(least.start);

@@ -86,7 +86,7 @@ impl Tournament {
     }
 
     /// Puts a tag on a seat.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn put(&mut self, seat: Seat, tag: Tag) {
         self.seats[seat as usize] = tag;
         if self.seats.len() == 1 {

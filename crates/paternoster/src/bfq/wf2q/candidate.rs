@@ -23,7 +23,7 @@ pub(super) enum ParentServer {
 impl<L: Lookup> Wf2q<L> {
     /// Updates the candidate of a group's server after a change of `changed`; without `changed`,
     /// the trees are asked. Returns what that means to the server of the parent.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn update_next(
         &mut self,
         group: GroupId,

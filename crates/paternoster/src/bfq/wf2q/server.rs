@@ -89,7 +89,7 @@ impl<L: Lookup> Wf2q<L> {
     }
 
     /// Charges a queue and its parents for service.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::bfq) fn charge(&mut self, queue: QueueId, service: SectorCount) -> Retired {
         let mut node = Some(queue);
         while let Some(id) = node {

@@ -15,7 +15,7 @@ use crate::trace::Trace;
 
 impl<T: Trace> Cfq<T> {
     /// Reads CFQ's clock, as each call does first.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::cfq) fn read_clock(&mut self, cx: &Cx) {
         self.now = self.kernel.tick_of(cx.now);
     }

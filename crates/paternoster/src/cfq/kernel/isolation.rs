@@ -54,7 +54,7 @@ impl Isolation {
     }
 
     /// Has `group`, that of its queue, count the request while it is in flight.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::cfq) fn begin_count(&mut self, rq: RequestId, group: GroupId) {
         if self.may_move_queues {
             self.counted_in.insert(rq, group);
@@ -62,13 +62,13 @@ impl Isolation {
     }
 
     /// The group that counts the request in flight, whose queue is in `group` now.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::cfq) fn counted_in(&self, rq: RequestId, group: GroupId) -> GroupId {
         if self.may_move_queues { self.counted_in[rq] } else { group }
     }
 
     /// Ends what a request is counted for.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::cfq) fn end_count(&mut self, rq: RequestId) {
         if self.may_move_queues {
             self.counted_in.remove(rq);

@@ -241,7 +241,7 @@ impl Windows {
     }
 
     /// Notes what the device has from now on.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32, waits: bool) {
         let starved = !waits && in_device < self.depth;
         if now > self.load.since
@@ -261,7 +261,7 @@ impl Windows {
     ///
     /// Requests that complete at one instant belong together. A window counts those after its
     /// first instant up to its last: what closes it is the first completion of a later instant.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn complete(&mut self, now: Instant, done: Done, least: Nanos) -> Option<Closed> {
         let before = std::mem::replace(&mut self.last, now);
         let gap = now.saturating_since(before);
