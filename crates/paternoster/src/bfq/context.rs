@@ -50,6 +50,12 @@ impl ContextState {
             exited,
         }
     }
+
+    /// Returns whether it goes on with its queue: that is not to be split, or is merged for good.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn keeps(&self, queue: &Queue) -> bool {
+        !(queue.shared && queue.split_due) || self.stably_merged
+    }
 }
 
 impl<T: Trace> Bfq<T> {
@@ -62,10 +68,7 @@ impl<T: Trace> Bfq<T> {
         let io_prio = cx.contexts[ioc].io_prio;
         let queue = match self.contexts.get_mut(ioc) {
             Some(context) if context.io_prio == io_prio && context.group == Some(group) => {
-                context.queues[synchrony].filter(|&queue| {
-                    let state = &self.queues[queue];
-                    !(state.shared && state.split_due) || context.stably_merged
-                })
+                context.queues[synchrony].filter(|&queue| context.keeps(&self.queues[queue]))
             }
             _ => None,
         };
@@ -98,11 +101,7 @@ impl<T: Trace> Bfq<T> {
         let Some(queue) = context.queues[synchrony] else {
             return self.make_queue_for(cx, ioc, synchrony);
         };
-        let state = &self.queues[queue];
-        if !(state.shared && state.split_due) || context.stably_merged {
-            return queue;
-        }
-        self.split(cx, ioc, queue)
+        if context.keeps(&self.queues[queue]) { queue } else { self.split(cx, ioc, queue) }
     }
 
     /// A queue gets its first request and may belong to a burst. A queue that a split has created
