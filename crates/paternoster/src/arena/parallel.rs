@@ -1,16 +1,19 @@
-//! A table beside an arena with an entry for each of its things.
+//! A table beside an arena, of what is at hand for each of its things at each request.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 use slotmap::Key;
 
-use super::{Entry, generation_of, index_of};
+use super::{Entry, generation_of, index_of, key_of};
 
-/// A table beside an arena with an entry for each of its things, made as the thing is. A look-up is
-/// a bound and a load, as in the arena: nothing has to say whether there is an entry.
+/// A table beside an arena, of what is at hand for each of its things at each request. A look-up is
+/// a bound and a load, as in the arena: unlike in a [`super::SideTable`] nothing has to say whether
+/// there is an entry. In return entries that nobody has are filled, and what a removed thing has
+/// left stays until the next thing with that slot comes.
 #[derive(Debug)]
 pub(crate) struct Parallel<K, V> {
+    /// An entry that nobody has is of generation 0.
     entries: Vec<Entry<V>>,
     kind: PhantomData<K>,
 }
@@ -22,29 +25,61 @@ impl<K, V> Default for Parallel<K, V> {
 }
 
 impl<K: Key, V> Parallel<K, V> {
-    /// Makes the entry of a new thing. Its index is the next one, or was used before.
-    pub(crate) fn set(&mut self, key: K, value: V) {
-        let (index, generation) = (index_of(key) as usize, generation_of(key));
-        let entry = Entry { value, generation };
-        assert!(index <= self.entries.len(), "each thing before has an entry");
-        if index == self.entries.len() {
-            self.entries.push(entry);
+    /// Makes the entry of a new thing, and those before it that nobody has yet.
+    pub(crate) fn add(&mut self, key: K, mut make: impl FnMut() -> V) {
+        let index = index_of(key) as usize;
+        if index < self.entries.len() {
+            self.entries[index].value = make();
         } else {
-            self.entries[index] = entry;
+            self.entries.resize_with(index + 1, || Entry { value: make(), generation: 0 });
         }
+        self.entries[index].generation = generation_of(key);
     }
 
-    /// Takes note that the thing is gone.
-    pub(crate) fn forget(&mut self, key: K) {
-        debug_assert!(self.contains_key(key), "{key:?} is gone");
-        self.entries[index_of(key) as usize].generation = 0;
+    /// Takes note that the thing is gone, if it is there, and returns what it has left.
+    pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
+        let entry = self.entries.get_mut(index_of(key) as usize)?;
+        if entry.generation != generation_of(key) {
+            return None;
+        }
+        entry.generation = 0;
+        Some(&mut entry.value)
     }
 
-    /// Returns whether the thing exists.
+    /// Returns whether the thing has an entry.
     #[inline]
     pub(crate) fn contains_key(&self, key: K) -> bool {
-        let entry = self.entries.get(index_of(key) as usize);
-        entry.is_some_and(|entry| entry.generation == generation_of(key))
+        self.get(key).is_some()
+    }
+
+    /// Returns the entry of that thing, if it has one.
+    #[inline]
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        let entry = self.entries.get(index_of(key) as usize)?;
+        (entry.generation == generation_of(key)).then_some(&entry.value)
+    }
+
+    /// Returns the entry of that thing, if it has one, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let entry = self.entries.get_mut(index_of(key) as usize)?;
+        (entry.generation == generation_of(key)).then_some(&mut entry.value)
+    }
+
+    /// Returns whether no thing has an entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Returns the entries of all things, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        let had = (0..).zip(&self.entries).filter(|(_, entry)| entry.generation > 0);
+        had.map(|(index, entry)| (key_of(index, entry.generation), &entry.value))
+    }
+
+    /// Returns the entries without their keys.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
     }
 }
 
@@ -75,16 +110,29 @@ mod tests {
         let (mut things, mut table) = (Arena::<GroupId, ()>::default(), Parallel::default());
         let [a, b] = [1, 2].map(|value| {
             let key = things.insert(());
-            table.set(key, value);
+            table.add(key, || value);
             key
         });
         things.remove(a);
-        table.forget(a);
-        assert!(!table.contains_key(a));
+        assert_eq!(table.remove(a).copied(), Some(1));
+        assert_eq!(table.remove(a), None, "an entry goes once");
         let c = things.insert(());
         assert!(!table.contains_key(c), "it has the index, and no entry yet");
-        table.set(c, 3);
+        table.add(c, || 3);
         table[b] += 10;
-        assert_eq!((table[c], table[b], table.contains_key(a)), (3, 12, false));
+        assert_eq!((table[c], table[b], table.get(a)), (3, 12, None));
+    }
+
+    /// A scheduler may come to things that exist, and meet the last of them first.
+    #[test]
+    fn entries_that_nobody_has_are_not_there() {
+        let (mut things, mut table) = (Arena::<GroupId, ()>::default(), Parallel::default());
+        let [a, _, c] = [(); 3].map(|()| things.insert(()));
+        assert!(table.is_empty());
+        table.add(c, || 3);
+        assert!(!table.is_empty() && !table.contains_key(a));
+        assert_eq!(table.iter().collect::<Vec<_>>(), [(c, &3)]);
+        table.add(a, || 1);
+        assert_eq!(table.values().collect::<Vec<_>>(), [&1, &3]);
     }
 }

@@ -182,7 +182,8 @@ impl<T: Trace> Bfq<T> {
     fn make_queue(&mut self, cx: &Cx, name: QueueName, group: GroupId) -> QueueId {
         let io_prio = self.contexts[name.ioc].io_prio;
         let queue = self.wf2q.add_queue(group, io_prio);
-        self.queues.insert(queue, Queue::new(cx, name, self.budgets.of_new_queue()));
+        let budget = self.budgets.of_new_queue();
+        self.queues.add(queue, || Queue::new(cx, name, budget));
         self.trace.event(cx.now, Event::Queue(QueueEvent::QueueMade { queue: name, group }));
         queue
     }
@@ -196,7 +197,7 @@ impl<T: Trace> Bfq<T> {
         let Some(context) = self.contexts.get_mut(ioc) else {
             // The context may have exited before its last request was requeued.
             let exited = !cx.contexts.alive(ioc);
-            self.contexts.insert(ioc, ContextState::new(io_prio, exited));
+            self.contexts.add(ioc, || ContextState::new(io_prio, exited));
             return;
         };
         if std::mem::replace(&mut context.io_prio, io_prio) == io_prio {

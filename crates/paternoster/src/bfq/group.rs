@@ -30,7 +30,7 @@ impl<T: Trace> Bfq<T> {
         if self.groups.contains_key(group) {
             return;
         }
-        self.groups.insert(group, GroupState::default());
+        self.groups.add(group, GroupState::default);
         match cx.groups[group].parent {
             None => self.wf2q.set_root(group, cx.jiffies(), cx.device.hz),
             Some(parent) => {
@@ -97,8 +97,8 @@ impl<T: Trace> Bfq<T> {
         for queue in rest {
             self.move_queue(cx, queue, root);
         }
-        let state = self.groups.remove(group).expect("it is there");
-        for queue in state.async_queues.into_iter().flatten() {
+        let left = self.groups.remove(group).expect("it is there");
+        for queue in std::mem::take(left).async_queues.into_iter().flatten() {
             self.queues[queue].users -= 1;
             self.free_queue_if_unused(cx, queue);
         }

@@ -91,7 +91,7 @@ mod weight_raising;
 mod wf2q;
 mod woken;
 
-use crate::arena::{GroupId, IocId, RequestId, SideTable};
+use crate::arena::{GroupId, IocId, Parallel, RequestId};
 use crate::bfq::budget_bounds::BudgetBounds;
 use crate::bfq::burst::Burst;
 use crate::bfq::busy_queues::BusyQueues;
@@ -123,9 +123,9 @@ pub(crate) const NAME: &str = "bfq";
 /// The BFQ scheduler.
 #[derive(Debug)]
 pub struct Bfq<T> {
-    contexts: SideTable<IocId, ContextState>,
+    contexts: Parallel<IocId, ContextState>,
     queues: Queues,
-    groups: SideTable<GroupId, GroupState>,
+    groups: Parallel<GroupId, GroupState>,
     /// Chooses the queue that is served next.
     wf2q: Wf2q,
     busy: BusyQueues,
@@ -167,9 +167,9 @@ impl<T: Trace> Bfq<T> {
     pub fn new(trace: T) -> Self {
         let hz = Hz::MILLI;
         Self {
-            contexts: SideTable::new(),
+            contexts: Parallel::default(),
             queues: Queues::new(),
-            groups: SideTable::new(),
+            groups: Parallel::default(),
             wf2q: Wf2q::new(),
             busy: BusyQueues::default(),
             in_service: None,

@@ -7,7 +7,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::arena::{IocId, Linked, List, ListLinks, RequestId, SideTable, Slot};
+use crate::arena::{IocId, Linked, List, ListLinks, Parallel, RequestId, Slot};
 use crate::bfq::Bfq;
 use crate::bfq::injection_limit::InjectionLimit;
 use crate::bfq::io_pattern::{Arrival, IoPattern, Seekiness};
@@ -236,15 +236,15 @@ pub(super) enum QueueFate {
 
 /// The queues of one device.
 #[derive(Debug)]
-pub(super) struct Queues(SideTable<QueueId, Queue>);
+pub(super) struct Queues(Parallel<QueueId, Queue>);
 
 impl Queues {
     pub(super) fn new() -> Self {
-        Self(SideTable::new())
+        Self(Parallel::default())
     }
 
-    pub(super) fn insert(&mut self, id: QueueId, queue: Queue) {
-        self.0.insert(id, queue);
+    pub(super) fn add(&mut self, id: QueueId, make: impl FnMut() -> Queue) {
+        self.0.add(id, make);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
@@ -252,7 +252,7 @@ impl Queues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.0.iter().count()
     }
 }
 

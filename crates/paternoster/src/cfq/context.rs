@@ -97,15 +97,15 @@ impl<T: Trace> Cfq<T> {
             self.follow_priority(cx, ioc, group, io_prio);
             self.follow_group(cx, ioc, group);
         } else {
-            let new = ContextState {
+            let think = ThinkTime::counting(self.kernel.unit(), self.now);
+            self.contexts.add(ioc, || ContextState {
                 queues: BySynchrony::default(),
-                think: ThinkTime::counting(self.kernel.unit(), self.now),
+                think,
                 io_prio,
                 group,
                 requests_bound: 0,
                 exited: false,
-            };
-            self.contexts.insert(ioc, new);
+            });
         }
         let known = self.contexts[ioc].queues[synchrony];
         match known.and_then(|queue| self.keep_queue(cx, ioc, queue)) {

@@ -68,7 +68,7 @@ impl<T: Trace> Cfq<T> {
             self.ensure_group(cx, parent);
         }
         let think = ThinkTime::counting(self.kernel.unit(), self.now);
-        self.groups.insert(group, GroupState::new(self.now, think));
+        self.groups.add(group, || GroupState::new(self.now, think));
     }
 
     /// Prepares for the removal of a group, which has no requests and no I/O contexts. I/O contexts

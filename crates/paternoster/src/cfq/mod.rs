@@ -104,7 +104,7 @@ mod slice;
 mod split;
 mod tunables;
 
-use crate::arena::{GroupId, IocId, RequestId, SideTable};
+use crate::arena::{GroupId, IocId, Parallel, RequestId};
 use crate::cfq::context::ContextState;
 use crate::cfq::cooperate::Positions;
 use crate::cfq::group::GroupState;
@@ -138,11 +138,11 @@ pub struct Cfq<T> {
     /// The kernel as which it decides.
     kernel: KernelRules,
     isolation: Isolation,
-    contexts: SideTable<IocId, ContextState>,
+    contexts: Parallel<IocId, ContextState>,
     queues: Queues,
     /// The queues by the sector of their next request.
     positions: Positions,
-    groups: SideTable<GroupId, GroupState>,
+    groups: Parallel<GroupId, GroupState>,
     /// How groups share the device.
     sharing: Sharing,
     group_tree: GroupTree,
@@ -198,10 +198,10 @@ impl<T: Trace> Cfq<T> {
         Self {
             kernel,
             isolation: Isolation::new(kernel),
-            contexts: SideTable::new(),
+            contexts: Parallel::default(),
             queues: Queues::new(),
             positions: Positions::default(),
-            groups: SideTable::new(),
+            groups: Parallel::default(),
             sharing: Sharing::of_kernel(kernel),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),

@@ -230,12 +230,12 @@ impl Stats {
     }
 
     pub(crate) fn add_group(&mut self, group: GroupId) {
-        self.by_group.set(group, GroupStats::default());
+        self.by_group.add(group, GroupStats::default);
     }
 
     /// Removes a group; its parent keeps `last`, the counts of the group and of those below it.
     pub(crate) fn remove_group(&mut self, group: GroupId, parent: GroupId, last: &Departed) {
-        self.by_group.forget(group);
+        self.by_group.remove(group);
         self.departed.remove(group);
         if !self.departed.contains_key(parent) {
             self.departed.insert(parent, Departed::default());
