@@ -85,6 +85,12 @@ impl TreeLinks {
         self.parent_and_red & 1 == 1
     }
 
+    /// On which side `child` is, which is one of its children.
+    #[inline]
+    fn side_of(&self, child: Slot) -> Branch {
+        Branch::right_if(self.child(Branch::Left) != child)
+    }
+
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "a table has fewer than 2³¹ nodes")]
     fn set_parent(&mut self, parent: Slot) {
@@ -117,6 +123,10 @@ pub(crate) trait Nodes {
     fn summarize(&mut self, _node: Slot) -> bool {
         false
     }
+
+    /// Gives `heir` the summary of `node`: it now has below it what hung from that.
+    #[inline]
+    fn inherit_summary(&mut self, _heir: Slot, _node: Slot) {}
 }
 
 /// A tree by its root. It knows no keys: the caller finds the place of a new node.
@@ -189,11 +199,13 @@ impl Tree {
         parent_and_red == 0 && child == [Slot::NONE; 2] && self.root != node
     }
 
-    /// Puts `node` at that place, which is free, and restores the balance.
+    /// Puts `node` at that place, which is free, and restores the balance. Where nodes have
+    /// summaries, its own and those above already are as if it were there: who looks for the place
+    /// passes them all.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn insert_below<N: Nodes>(
+    pub(crate) fn insert_below(
         &mut self,
-        nodes: &mut N,
+        nodes: &mut impl Nodes,
         node: Slot,
         Place { parent, side }: Place,
     ) {
@@ -206,11 +218,7 @@ impl Tree {
             debug_assert!(place.is_none(), "the side is free");
             *place = node;
         }
-        if N::SUMMARIZED {
-            nodes.summarize(node);
-            Self::summarize_upwards(nodes, parent, Slot::NONE);
-        }
-        self.mend_after_insert(nodes, node);
+        self.mend_after_insert(nodes, node, parent);
     }
 
     /// Makes the summaries anew from `node` on upwards, for as long as they change, and in any case
@@ -230,23 +238,24 @@ impl Tree {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn mend_after_insert(&mut self, nodes: &mut impl Nodes, inserted: Slot) {
-        let mut node = inserted;
+    fn mend_after_insert(&mut self, nodes: &mut impl Nodes, node: Slot, parent: Slot) {
+        let (mut node, mut parent) = (node, parent);
         loop {
-            let parent = nodes.links(node).parent();
-            if !nodes.links(parent).is_red() {
+            let links = nodes.links(parent);
+            if !links.is_red() {
                 break;
             }
-            let grandparent = nodes.links(parent).parent();
-            let side = Self::side_of(nodes, parent, grandparent);
-            let uncle = nodes.links(grandparent).child(side.other());
+            let grandparent = links.parent();
+            let links = nodes.links(grandparent);
+            let side = links.side_of(parent);
+            let (uncle, above) = (links.child(side.other()), links.parent());
             if !nodes.links(uncle).is_red() {
                 return self.lift_over(nodes, node, parent, grandparent, side);
             }
             nodes.links_mut(parent).set_red(false);
             nodes.links_mut(uncle).set_red(false);
             nodes.links_mut(grandparent).set_red(true);
-            node = grandparent;
+            (node, parent) = (grandparent, above);
         }
         if node == self.root {
             nodes.links_mut(node).set_red(false);
@@ -278,20 +287,21 @@ impl Tree {
     pub(crate) fn remove<N: Nodes>(&mut self, nodes: &mut N, node: Slot) {
         let links = *nodes.links(node);
         let [left, right] = links.child;
-        let hole = if left.is_none() || right.is_none() {
-            let only = if left.is_none() { right } else { left };
-            self.put_in_place(nodes, links.parent(), node, only);
-            Hole { parent: links.parent(), node: only, lost_black: !links.is_red() }
+        let has_two = left.is_some() && right.is_some();
+        let hole = if has_two {
+            self.replace_by_successor(nodes, node, links)
         } else {
-            self.replace_by_successor(nodes, node)
+            let only = if left.is_none() { right } else { left };
+            let parent = links.parent();
+            self.hang(nodes, parent, node, only);
+            nodes.links_mut(only).set_parent(parent);
+            Hole { parent, node: only, lost_black: !links.is_red() }
         };
-        *nodes.links_mut(node) = TreeLinks::default();
+        if cfg!(debug_assertions) {
+            *nodes.links_mut(node) = TreeLinks::default();
+        }
         if N::SUMMARIZED {
-            let heir = if left.is_some() && right.is_some() {
-                nodes.links(left).parent()
-            } else {
-                Slot::NONE
-            };
+            let heir = if has_two { nodes.links(left).parent() } else { Slot::NONE };
             Self::summarize_upwards(nodes, hole.parent, heir);
         }
         if hole.lost_black {
@@ -301,26 +311,31 @@ impl Tree {
 
     /// The successor of `node`, which has two children, takes its place and colour.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn replace_by_successor(&mut self, nodes: &mut impl Nodes, node: Slot) -> Hole {
-        let links = *nodes.links(node);
+    fn replace_by_successor(
+        &mut self,
+        nodes: &mut impl Nodes,
+        node: Slot,
+        links: TreeLinks,
+    ) -> Hole {
         let [left, right] = links.child;
         let successor = nodes.successor(node);
-        let TreeLinks { child: [_, moved], .. } = *nodes.links(successor);
-        let lost_black = !nodes.links(successor).is_red();
-        let mut parent = successor;
-        if successor != right {
-            parent = nodes.links(successor).parent();
+        let before = *nodes.links(successor);
+        let moved = before.child(Branch::Right);
+        let mut heir = links;
+        let parent = if successor == right {
+            heir.child = [left, moved];
+            successor
+        } else {
+            let parent = before.parent();
             nodes.links_mut(parent).child[Branch::Left as usize] = moved;
             nodes.links_mut(moved).set_parent(parent);
-            nodes.links_mut(successor).child[Branch::Right as usize] = right;
             nodes.links_mut(right).set_parent(successor);
-        }
-        self.put_in_place(nodes, links.parent(), node, successor);
-        let heir = nodes.links_mut(successor);
-        heir.child[Branch::Left as usize] = left;
-        heir.set_red(links.is_red());
+            parent
+        };
+        *nodes.links_mut(successor) = heir;
         nodes.links_mut(left).set_parent(successor);
-        Hole { parent, node: moved, lost_black }
+        self.hang(nodes, links.parent(), node, successor);
+        Hole { parent, node: moved, lost_black: !before.is_red() }
     }
 
     /// Every way down through `node`, which may be the empty one, below `parent` lacks a black
@@ -328,20 +343,20 @@ impl Tree {
     fn mend_after_remove(&mut self, nodes: &mut impl Nodes, parent: Slot, node: Slot) {
         let (mut parent, mut node) = (parent, node);
         while parent.is_some() && !nodes.links(node).is_red() {
-            let side = Self::side_of(nodes, node, parent);
+            let links = nodes.links(parent);
+            let (side, above) = (links.side_of(node), links.parent());
             // A side that lacks a black node has a sibling.
-            let mut sibling = nodes.links(parent).child(side.other());
-            if nodes.links(sibling).is_red() {
-                sibling = self.bring_black_sibling(nodes, parent, side, sibling);
+            let sibling = links.child(side.other());
+            let links = nodes.links(sibling);
+            if links.is_red() {
+                self.bring_black_sibling(nodes, parent, side, sibling);
+                continue;
             }
-            let near = nodes.links(sibling).child(side);
-            let far = nodes.links(sibling).child(side.other());
-            if nodes.links(near).is_red() || nodes.links(far).is_red() {
+            if links.child.iter().any(|&child| nodes.links(child).is_red()) {
                 return self.lend_black(nodes, parent, side, sibling);
             }
             nodes.links_mut(sibling).set_red(true);
-            node = parent;
-            parent = nodes.links(node).parent();
+            (node, parent) = (parent, above);
         }
         nodes.links_mut(node).set_red(false);
     }
@@ -355,11 +370,10 @@ impl Tree {
         parent: Slot,
         side: Branch,
         red: Slot,
-    ) -> Slot {
+    ) {
         nodes.links_mut(red).set_red(false);
         nodes.links_mut(parent).set_red(true);
         self.rotate(nodes, parent, side);
-        nodes.links(parent).child(side.other())
     }
 
     /// The sibling has a red child: rotations bring a black node to the side that lacks one.
@@ -383,36 +397,33 @@ impl Tree {
         self.rotate(nodes, parent, side);
     }
 
-    #[inline]
-    fn side_of(nodes: &impl Nodes, node: Slot, parent: Slot) -> Branch {
-        Branch::right_if(nodes.links(parent).child(Branch::Left) != node)
-    }
-
     /// `node` goes down on `side`, its child on the other side comes up.
     fn rotate(&mut self, nodes: &mut impl Nodes, node: Slot, side: Branch) {
-        let rising = nodes.links(node).child(side.other());
-        let inner = nodes.links(rising).child(side);
-        let parent = nodes.links(node).parent();
-        nodes.links_mut(node).child[side.other() as usize] = inner;
+        let links = nodes.links(node);
+        let (rising, parent) = (links.child(side.other()), links.parent());
+        let rises = nodes.links_mut(rising);
+        let inner = std::mem::replace(&mut rises.child[side as usize], node);
+        rises.set_parent(parent);
+        let sinks = nodes.links_mut(node);
+        sinks.child[side.other() as usize] = inner;
+        sinks.set_parent(rising);
+        // The parent of the empty node is written, never read.
         nodes.links_mut(inner).set_parent(node);
-        self.put_in_place(nodes, parent, node, rising);
-        nodes.links_mut(rising).child[side as usize] = node;
-        nodes.links_mut(node).set_parent(rising);
+        self.hang(nodes, parent, node, rising);
+        nodes.inherit_summary(rising, node);
         nodes.summarize(node);
-        nodes.summarize(rising);
     }
 
     /// What hangs below `parent` in the place of `gone` (at the root without a parent).
     #[inline]
-    fn put_in_place(&mut self, nodes: &mut impl Nodes, parent: Slot, gone: Slot, new: Slot) {
+    fn hang(&mut self, nodes: &mut impl Nodes, parent: Slot, gone: Slot, new: Slot) {
         if parent.is_none() {
             self.root = new;
         } else {
-            let side = Self::side_of(nodes, gone, parent);
-            nodes.links_mut(parent).child[side as usize] = new;
+            let links = nodes.links_mut(parent);
+            let side = links.side_of(gone);
+            links.child[side as usize] = new;
         }
-        // Where nothing hangs there any more, the parent of the empty node is written, never read.
-        nodes.links_mut(new).set_parent(parent);
     }
 
     /// Walks the whole tree: colours, black heights and parents are as they must be.

@@ -175,8 +175,10 @@ impl SortList {
         if after.is_some() {
             nodes.at_mut(after).before = before;
         }
-        let node = nodes.at_mut(slot);
-        (node.before, node.after) = (Slot::NONE, Slot::NONE);
+        if cfg!(debug_assertions) {
+            let node = nodes.at_mut(slot);
+            (node.before, node.after) = (Slot::NONE, Slot::NONE);
+        }
     }
 
     /// Moves `rq` to its place after its start has changed.

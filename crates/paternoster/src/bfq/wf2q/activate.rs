@@ -1,8 +1,9 @@
 //! How entities come to the active trees: they become active, or they are reinserted because their
 //! budget, their weight or their service has changed.
 
+use crate::arena::Slot;
 use crate::bfq::wf2q::candidate::ParentServer;
-use crate::bfq::wf2q::entity::{EntityId, OnTree};
+use crate::bfq::wf2q::entity::{Entity, OnTree};
 use crate::bfq::wf2q::tree::Lookup;
 use crate::bfq::wf2q::{ActivationKind, QueueId, Retired, Service, Wf2q};
 use crate::time::Jiffies;
@@ -23,15 +24,15 @@ impl<L: Lookup> Wf2q<L> {
         kind: ActivationKind,
         now: Jiffies,
     ) -> Retired {
-        let mut node = Some(queue);
-        while let Some(id) = node {
-            self.activate_one(id, kind);
-            let parent = self.entities[id].parent;
-            let effect = self.update_next(parent, Some(id), Service::GoesOn, now);
+        let mut node = Slot::of(queue);
+        while node.is_some() {
+            self.activate_one(node, kind);
+            let Entity { parent, above, .. } = self.entities[node];
+            let effect = self.update_next(parent, node, Service::GoesOn, now);
             if effect == ParentServer::Unaffected {
                 break;
             }
-            node = self.parent_of(id);
+            node = above;
         }
         Retired(())
     }
@@ -43,97 +44,95 @@ impl<L: Lookup> Wf2q<L> {
         service: Service,
         now: Jiffies,
     ) -> Retired {
-        let whole_path = self.is_in_service(queue);
-        let mut node = Some(queue);
-        while let Some(id) = node {
-            self.activate_one(id, ActivationKind::New);
-            let parent = self.entities[id].parent;
-            let effect = self.update_next(parent, Some(id), service, now);
+        let mut node = Slot::of(queue);
+        let whole_path = self.is_in_service(node);
+        while node.is_some() {
+            self.activate_one(node, ActivationKind::New);
+            let Entity { parent, above, .. } = self.entities[node];
+            let effect = self.update_next(parent, node, service, now);
             if effect == ParentServer::Unaffected && !whole_path {
                 break;
             }
-            node = self.parent_of(id);
+            node = above;
         }
         Retired(())
     }
 
-    fn activate_one(&mut self, id: EntityId, kind: ActivationKind) {
-        if self.is_in_service(id) || self.entities[id].on_tree == OnTree::Active {
-            self.reinsert_one(id);
+    fn activate_one(&mut self, node: Slot, kind: ActivationKind) {
+        if self.entities[node].on_tree == OnTree::Active || self.is_in_service(node) {
+            self.reinsert_one(node);
         } else {
-            self.become_active(id, kind);
+            self.become_active(node, kind);
         }
     }
 
     /// An entity becomes active. It starts at the time of its tree; one on the idle tree does not
     /// gain by having left.
-    fn become_active(&mut self, id: EntityId, kind: ActivationKind) {
-        let vtime = self.tree_of(id).vtime;
-        let finish = self.entities.times(id).finish;
-        let goes_on = kind == ActivationKind::InTime && vtime > finish;
-        let floor = if goes_on { finish } else { vtime };
-        if self.entities[id].on_tree == OnTree::Idle {
-            self.take_off_idle(id);
-            self.entities.times_mut(id).start = floor.max(finish);
+    #[inline]
+    fn become_active(&mut self, node: Slot, kind: ActivationKind) {
+        let entity = &mut self.entities[node];
+        let tree = &mut self.servers[entity.parent].classes[entity.class as usize];
+        let goes_on = kind == ActivationKind::InTime && tree.vtime > entity.finish;
+        let floor = if goes_on { entity.finish } else { tree.vtime };
+        if entity.on_tree == OnTree::Idle {
+            entity.start = floor.max(entity.finish);
+            self.take_off_idle(node);
         } else {
-            let weight = self.entities[id].weight;
-            self.tree_of(id).weight_sum += u64::from(weight);
-            self.entities.times_mut(id).start = floor;
-            self.entities[id].in_weight_sum = true;
+            tree.weight_sum += u64::from(entity.weight);
+            entity.start = floor;
+            entity.in_weight_sum = true;
         }
-        let entity = &mut self.entities[id];
+        let entity = &mut self.entities[node];
         if !entity.is_queue() && !std::mem::replace(&mut entity.pending, true) {
             self.groups_pending += 1;
         }
-        self.put_on_active(id, if goes_on { Overdue::Shifted } else { Overdue::Stays });
+        self.put_on_active(node, if goes_on { Overdue::Shifted } else { Overdue::Stays });
     }
 
     /// Reinserts an active entity on its tree. One that is in service starts where its service so
     /// far ends.
-    pub(super) fn reinsert_one(&mut self, id: EntityId) {
-        if self.is_in_service(id) {
-            self.entities.finish_after(id, self.entities[id].service);
-            let times = self.entities.times_mut(id);
-            times.start = times.finish;
+    pub(super) fn reinsert_one(&mut self, node: Slot) {
+        if self.is_in_service(node) {
+            let entity = &mut self.entities[node];
+            entity.finish_after(entity.service);
+            entity.start = entity.finish;
         }
-        if self.entities[id].on_tree == OnTree::Active {
-            self.take_off_active(id);
+        if self.entities[node].on_tree == OnTree::Active {
+            self.take_off_active(node);
         }
-        self.put_on_active(id, Overdue::Stays);
+        self.put_on_active(node, Overdue::Stays);
     }
 
     /// Puts the entity on the active tree of its class, after due changes are applied. An entity
     /// that is shifted to finish now is shifted by less if it is raised: by that part of the
     /// distance that its raising factor leaves.
-    fn put_on_active(&mut self, id: EntityId, overdue: Overdue) {
-        self.apply_changes(id);
-        let vtime = self.tree_of(id).vtime;
-        self.entities.finish_after(id, self.entities[id].budget);
-        let entity = &self.entities[id];
-        let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
-        let raising = u64::from(entity.raising_factor);
-        let times = self.entities.times_mut(id);
-        if overdue == Overdue::Shifted && vtime > times.finish {
-            let behind = vtime.0.wrapping_sub(times.finish.0) / raising;
-            times.start.0 = times.start.0.wrapping_add(behind);
-            times.finish.0 = times.finish.0.wrapping_add(behind);
+    fn put_on_active(&mut self, node: Slot, overdue: Overdue) {
+        self.apply_changes(node);
+        let entity = &mut self.entities[node];
+        let server = &mut self.servers[entity.parent];
+        let tree = &mut server.classes[entity.class as usize];
+        entity.finish_after(entity.budget);
+        if overdue == Overdue::Shifted && tree.vtime > entity.finish {
+            let behind = tree.vtime.0.wrapping_sub(entity.finish.0);
+            let shift = behind / u64::from(entity.raising_factor);
+            entity.start.0 = entity.start.0.wrapping_add(shift);
+            entity.finish.0 = entity.finish.0.wrapping_add(shift);
         }
-        let server = &mut self.servers[parent];
         server.active += 1;
-        server.classes[class as usize].insert_active(&mut self.entities, id);
-        if is_queue {
+        if entity.is_queue() {
+            let id = entity.id;
             self.active.push_front(&mut self.entities, id);
         }
+        tree.insert_active(&mut self.entities, node);
     }
 
-    pub(super) fn take_off_active(&mut self, id: EntityId) {
-        let entity = &self.entities[id];
-        let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
-        let server = &mut self.servers[parent];
-        server.active -= 1;
-        server.classes[class as usize].remove_active(&mut self.entities, id);
-        if is_queue {
+    pub(super) fn take_off_active(&mut self, node: Slot) {
+        let Entity { parent, class, id, .. } = self.entities[node];
+        if self.entities[node].is_queue() {
             self.active.remove(&mut self.entities, id);
         }
+        let server = &mut self.servers[parent];
+        server.active -= 1;
+        server.classes[class as usize].remove_active(&mut self.entities, node);
     }
 }

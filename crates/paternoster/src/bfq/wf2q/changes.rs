@@ -9,8 +9,8 @@
 //!   applied     weight = own_weight × raising_factor, class   by which timestamps run
 //! ```
 
-use crate::arena::GroupId;
-use crate::bfq::wf2q::entity::{EntityId, weight_of};
+use crate::arena::{GroupId, Slot};
+use crate::bfq::wf2q::entity::{Entity, EntityId, weight_of};
 use crate::bfq::wf2q::tree::Lookup;
 use crate::bfq::wf2q::{QueueId, Wf2q};
 use crate::io_context::{IoClass, IoPrio};
@@ -51,7 +51,7 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Gives the group that weight, from when it is next put on its tree; the root has none.
     pub(in crate::bfq) fn set_group_weight(&mut self, group: GroupId, weight: u32) {
-        if let Some(entity) = self.servers[group].entity {
+        if let Some(entity) = self.entities.id_at(self.servers[group].entity) {
             self.set_weight(entity, weight);
         }
     }
@@ -87,10 +87,10 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Applies the changes that are due of an entity that is on no tree.
     #[inline]
-    pub(super) fn apply_changes(&mut self, id: EntityId) {
-        let entity = &self.entities[id];
-        if entity.change_due {
-            self.apply(id, entity.new_class);
+    pub(super) fn apply_changes(&mut self, node: Slot) {
+        let Entity { change_due, new_class, id, .. } = self.entities[node];
+        if change_due {
+            self.apply(id, new_class);
         }
     }
 
@@ -116,7 +116,7 @@ impl<L: Lookup> Wf2q<L> {
         classes[old_class as usize].weight_sum -= u64::from(before);
         classes[class as usize].weight_sum += u64::from(weight);
         if class != old_class {
-            self.entities.times_mut(id).start = classes[class as usize].vtime;
+            self.entities[id].start = classes[class as usize].vtime;
         }
     }
 }

@@ -71,47 +71,56 @@ pub(super) enum OnTree {
 pub(super) struct Membership {
     /// In this group.
     pub(super) parent: GroupId,
-    /// The entity of that group; none for the root.
-    pub(super) above: Option<EntityId>,
+    /// The entity of that group; the empty one for the root.
+    pub(super) above: Slot,
 }
 
-/// One entity.
-#[derive(Debug)]
+/// One entity. What trees and servers look at comes first, so that a step down a tree reads one
+/// line of the cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(in crate::bfq) struct Entity {
-    /// The group that it stands for; none if it is a queue.
-    pub(super) group: Option<GroupId>,
-    /// The group in which it competes.
-    pub(super) parent: GroupId,
-    /// The entity of that group; none for the root.
-    pub(super) above: Option<EntityId>,
-    pub(super) on_tree: OnTree,
-    /// It counts in its tree's sum of weights: it waits, is served, or is on the idle tree.
-    pub(super) in_weight_sum: bool,
-    tree_links: ListLinks<EntityId>,
+    pub(super) start: Vtime,
+    pub(super) finish: Vtime,
+    /// The least start below it in its tree, its own included.
+    pub(super) least_start: Vtime,
+    links: TreeLinks,
 
     /// What it has got of its budget.
     pub(super) service: SectorCount,
     /// What it may get in service; of a group, that of the child that would be served next.
     pub(super) budget: SectorCount,
-
     /// The weight by which its timestamps run.
     pub(super) weight: u32,
-    /// The same without raising.
+    /// The group in which it competes.
+    pub(super) parent: GroupId,
+    pub(super) class: IoClass,
+    pub(super) on_tree: OnTree,
+    /// It counts in its tree's sum of weights: it waits, is served, or is on the idle tree.
+    pub(super) in_weight_sum: bool,
+    /// Weight, raising or class have changed and are to be applied.
+    pub(super) change_due: bool,
+
+    pub(super) id: EntityId,
+    /// The group that it stands for; none if it is a queue.
+    pub(super) group: Option<GroupId>,
+    /// The entity of the group in which it competes; the empty one on the root's level.
+    pub(super) above: Slot,
+    tree_links: ListLinks<EntityId>,
+
+    /// Its weight without raising.
     pub(super) own_weight: u32,
     /// What that is to be, once it is applied.
     pub(super) new_weight: u32,
     /// The raising factor; 1 if its weight is not raised, as that of a group never is.
     pub(super) raising_factor: u32,
-    pub(super) class: IoClass,
-    /// What that is to be, once it is applied.
+    /// What its class is to be, once it is applied.
     pub(super) new_class: IoClass,
-    /// Weight, raising or class have changed and are to be applied.
-    pub(super) change_due: bool,
 
-    /// The weight under which it is counted among the active queues that are not raised.
-    pub(super) counted: Option<u32>,
     /// A group: counted as one that has I/O pending.
     pub(super) pending: bool,
+    /// The weight under which it is counted among the active queues that are not raised.
+    pub(super) counted: Option<u32>,
     /// Requests that exist in it or below.
     pub(super) requests: u32,
 }
@@ -120,23 +129,28 @@ impl Entity {
     fn new(group: Option<GroupId>, member: Membership, weight: u32, class: IoClass) -> Self {
         let Membership { parent, above } = member;
         Self {
-            group,
-            parent,
-            above,
-            on_tree: OnTree::Neither,
-            in_weight_sum: false,
-            tree_links: ListLinks::default(),
+            start: Vtime::default(),
+            finish: Vtime::default(),
+            least_start: Vtime::default(),
+            links: TreeLinks::default(),
             service: SectorCount(0),
             budget: SectorCount(0),
             weight,
+            parent,
+            class,
+            on_tree: OnTree::Neither,
+            in_weight_sum: false,
+            change_due: false,
+            id: EntityId::default(),
+            group,
+            above,
+            tree_links: ListLinks::default(),
             own_weight: weight,
             new_weight: weight,
             raising_factor: 1,
-            class,
             new_class: class,
-            change_due: false,
-            counted: None,
             pending: false,
+            counted: None,
             requests: 0,
         }
     }
@@ -179,6 +193,12 @@ impl Entity {
         i64::from(self.budget.0) - i64::from(self.service.0)
     }
 
+    /// Sets the finish to where it has got `service` from its start on.
+    #[inline]
+    pub(super) fn finish_after(&mut self, service: SectorCount) {
+        self.finish = self.start.after(service, self.weight.into());
+    }
+
     /// Makes the weight that was asked for its own.
     pub(super) fn take_new_weight(&mut self) {
         if self.new_weight != self.own_weight {
@@ -188,92 +208,60 @@ impl Entity {
     }
 }
 
-/// What a tree looks at of an entity. On the way down nothing else is read: a cache line a level.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct Timestamps {
-    pub(super) start: Vtime,
-    pub(super) finish: Vtime,
-    /// The least start below it in its tree, its own included.
-    pub(super) least_start: Vtime,
-    pub(super) id: EntityId,
-    links: TreeLinks,
-}
-
-impl Timestamps {
-    fn new(id: EntityId) -> Self {
-        Self {
-            start: Vtime::default(),
-            finish: Vtime::default(),
-            least_start: Vtime::default(),
-            id,
-            links: TreeLinks::default(),
-        }
-    }
-}
-
-/// The entities of one device, and beside them their timestamps, by slot. The first slot is no
-/// entity's.
+/// The entities of one device by slot. The first is the empty one, and means nothing.
 #[derive(Debug)]
 pub(in crate::bfq) struct Entities {
-    slots: Arena<EntityId, Entity>,
-    timestamps: Vec<Timestamps>,
+    table: Vec<Entity>,
+    ids: Arena<EntityId, ()>,
 }
 
 impl Default for Entities {
     fn default() -> Self {
-        let nobody = Timestamps::new(EntityId::default());
-        Self { slots: Arena::default(), timestamps: vec![nobody] }
+        let nowhere = Membership { parent: GroupId::default(), above: Slot::NONE };
+        let empty = Entity::new(None, nowhere, MIN_WEIGHT, IoClass::Be);
+        Self { table: vec![empty], ids: Arena::default() }
     }
 }
 
 impl Entities {
     pub(super) fn add(&mut self, entity: Entity) -> EntityId {
-        let id = self.slots.insert(entity);
+        let id = self.ids.insert(());
         let index = Slot::of(id).index();
-        if index >= self.timestamps.len() {
-            self.timestamps.resize(index + 1, self.timestamps[0]);
+        if index >= self.table.len() {
+            self.table.resize(index + 1, entity);
         }
-        self.timestamps[index] = Timestamps::new(id);
+        self.table[index] = Entity { id, ..entity };
         id
     }
 
     pub(super) fn remove(&mut self, id: EntityId) -> &mut Entity {
-        self.slots.remove(id).expect("an entity goes once")
+        self.ids.remove(id).expect("an entity goes once");
+        &mut self[Slot::of(id)]
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
-        self.slots.iter()
-    }
-
-    #[inline]
-    pub(super) fn times(&self, id: EntityId) -> &Timestamps {
-        debug_assert_eq!(self.at(Slot::of(id)).id, id, "an entity exists while it is looked at");
-        self.at(Slot::of(id))
-    }
-
-    #[inline]
-    pub(super) fn times_mut(&mut self, id: EntityId) -> &mut Timestamps {
-        &mut self.timestamps[Slot::of(id).index()]
-    }
-
-    #[inline]
-    pub(super) fn at(&self, slot: Slot) -> &Timestamps {
-        &self.timestamps[slot.index()]
+        self.ids.iter().map(|(id, ())| (id, &self[id]))
     }
 
     /// The entity in that slot, if it is not the empty one.
     #[inline]
     pub(super) fn id_at(&self, slot: Slot) -> Option<EntityId> {
-        slot.is_some().then(|| self.at(slot).id)
+        slot.is_some().then(|| self[slot].id)
     }
+}
 
-    /// Sets the finish to where the entity has got `service` from its start on.
+impl Index<Slot> for Entities {
+    type Output = Entity;
     #[inline]
-    pub(super) fn finish_after(&mut self, id: EntityId, service: SectorCount) {
-        let weight = self.slots[id].weight;
-        let times = self.times_mut(id);
-        times.finish = times.start.after(service, weight.into());
+    fn index(&self, slot: Slot) -> &Entity {
+        &self.table[slot.index()]
+    }
+}
+
+impl IndexMut<Slot> for Entities {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut Entity {
+        &mut self.table[slot.index()]
     }
 }
 
@@ -281,44 +269,68 @@ impl Index<EntityId> for Entities {
     type Output = Entity;
     #[inline]
     fn index(&self, id: EntityId) -> &Entity {
-        &self.slots[id]
+        debug_assert!(self.ids.contains_key(id), "an entity exists while it is looked at");
+        &self[Slot::of(id)]
     }
 }
 
 impl IndexMut<EntityId> for Entities {
     #[inline]
     fn index_mut(&mut self, id: EntityId) -> &mut Entity {
-        &mut self.slots[id]
+        debug_assert!(self.ids.contains_key(id), "an entity exists while it is looked at");
+        &mut self[Slot::of(id)]
     }
 }
 
-/// The links by which an entity is on one of the trees of its class, where each knows the least
+/// The links by which an entity is on the active tree of its class, where each knows the least
 /// start below it.
 impl Nodes for Entities {
     const SUMMARIZED: bool = true;
 
     #[inline]
     fn links(&self, slot: Slot) -> &TreeLinks {
-        &self.timestamps[slot.index()].links
+        &self[slot].links
     }
 
     #[inline]
     fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks {
-        &mut self.timestamps[slot.index()].links
+        &mut self[slot].links
     }
 
     #[inline]
     fn summarize(&mut self, slot: Slot) -> bool {
-        let times = self.at(slot);
-        let mut least = times.start;
+        let Entity { start, least_start: before, links, .. } = self[slot];
+        let mut least = start;
         for branch in [Branch::Left, Branch::Right] {
-            let child = times.links.child(branch);
-            if child.is_some() {
-                least = least.min(self.at(child).least_start);
+            let child = links.child(branch);
+            let below = self[child].least_start;
+            if child.is_some() && below < least {
+                least = below;
             }
         }
-        let before = &mut self.timestamps[slot.index()].least_start;
-        std::mem::replace(before, least) != least
+        self[slot].least_start = least;
+        least != before
+    }
+
+    #[inline]
+    fn inherit_summary(&mut self, heir: Slot, node: Slot) {
+        self[heir].least_start = self[node].least_start;
+    }
+}
+
+/// The same links, by which an entity is on the idle tree of its class. There none is looked for by
+/// its start.
+pub(super) struct OnIdle<'a>(pub(super) &'a mut Entities);
+
+impl Nodes for OnIdle<'_> {
+    #[inline]
+    fn links(&self, slot: Slot) -> &TreeLinks {
+        &self.0[slot].links
+    }
+
+    #[inline]
+    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks {
+        &mut self.0[slot].links
     }
 }
 
@@ -329,10 +341,10 @@ pub(super) enum ByTree {}
 impl Linked<EntityId, ByTree> for Entities {
     #[inline]
     fn list_links(&self, id: EntityId) -> &ListLinks<EntityId> {
-        &self.slots[id].tree_links
+        &self[id].tree_links
     }
     #[inline]
     fn list_links_mut(&mut self, id: EntityId) -> &mut ListLinks<EntityId> {
-        &mut self.slots[id].tree_links
+        &mut self[id].tree_links
     }
 }

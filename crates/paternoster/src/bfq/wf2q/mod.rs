@@ -41,7 +41,7 @@ mod tree;
 
 use std::marker::PhantomData;
 
-use crate::arena::{GroupId, List, SideTable};
+use crate::arena::{GroupId, List, Parallel, Slot};
 use crate::bfq::wf2q::counters::WeightCounters;
 use crate::bfq::wf2q::entity::{ByTree, Entities, Entity, EntityId, Membership, OnTree};
 use crate::bfq::wf2q::server::Server;
@@ -91,7 +91,7 @@ pub(super) struct Retired(());
 #[derive(Debug)]
 pub(super) struct Wf2q<L = Greedy> {
     entities: Entities,
-    servers: SideTable<GroupId, Server>,
+    servers: Parallel<GroupId, Server>,
     /// Queues on active trees, and queues on idle trees; the newest there first.
     active: List<EntityId, ByTree>,
     idle: List<EntityId, ByTree>,
@@ -108,7 +108,7 @@ impl<L: Lookup> Wf2q<L> {
     pub(super) fn new() -> Self {
         Self {
             entities: Entities::default(),
-            servers: SideTable::new(),
+            servers: Parallel::default(),
             active: List::default(),
             idle: List::default(),
             counters: WeightCounters::default(),
@@ -122,20 +122,20 @@ impl<L: Lookup> Wf2q<L> {
     /// Makes the server of the root.
     pub(super) fn set_root(&mut self, root: GroupId, now: Jiffies, hz: Hz) {
         self.idle_class_guard = hz.part_of_second(IDLE_CLASS_GUARD_PARTS);
-        self.servers.insert(root, Server::new(None, now));
+        self.servers.add(root, || Server::new(Slot::NONE, now));
     }
 
     /// Makes the server of a group, and its entity in that of its parent.
     pub(super) fn add_group(&mut self, group: GroupId, parent: GroupId, weight: u32) {
         let member = self.membership_in(parent);
         let entity = self.entities.add(Entity::of_group(group, member, weight));
-        self.servers.insert(group, Server::new(Some(entity), Jiffies::LONG_AGO));
+        self.servers.add(group, || Server::new(Slot::of(entity), Jiffies::LONG_AGO));
     }
 
     /// Removes the server of a group that has no entities left.
     pub(super) fn remove_group(&mut self, group: GroupId) {
         let Some(server) = self.servers.remove(group) else { return };
-        let entity = server.entity.expect("the root stays");
+        let entity = self.entities.id_at(server.entity).expect("the root stays");
         debug_assert_ne!(self.entities[entity].on_tree, OnTree::Active, "no child is active");
         // Only queues are to be freed.
         let Retired(()) = self.remove_idle(entity);
@@ -146,12 +146,12 @@ impl<L: Lookup> Wf2q<L> {
     /// Moves a queue that is on no tree to another group.
     pub(super) fn set_group(&mut self, queue: QueueId, group: GroupId) {
         debug_assert_eq!(self.entities[queue].on_tree, OnTree::Neither, "it was deactivated");
-        let requests = self.entities[queue].requests.cast_signed();
-        self.count_from(self.parent_of(queue), -requests);
+        let Entity { requests, above: before, .. } = self.entities[queue];
         let Membership { parent, above } = self.membership_in(group);
+        self.count_from(before, -requests.cast_signed());
+        self.count_from(above, requests.cast_signed());
         let entity = &mut self.entities[queue];
         (entity.parent, entity.above) = (parent, above);
-        self.count_from(above, requests);
     }
 
     /// Where an entity competes that is in `group`.
@@ -162,13 +162,13 @@ impl<L: Lookup> Wf2q<L> {
     /// Adds `change` to the number of requests of the queue and of its parents.
     #[inline]
     pub(super) fn count_request(&mut self, queue: QueueId, change: i32) {
-        self.count_from(Some(queue), change);
+        self.count_from(Slot::of(queue), change);
     }
 
     #[inline]
-    fn count_from(&mut self, mut node: Option<EntityId>, change: i32) {
-        while let Some(id) = node {
-            let entity = &mut self.entities[id];
+    fn count_from(&mut self, mut node: Slot, change: i32) {
+        while node.is_some() {
+            let entity = &mut self.entities[node];
             entity.requests = entity.requests.wrapping_add_signed(change);
             node = entity.above;
         }
@@ -178,9 +178,10 @@ impl<L: Lookup> Wf2q<L> {
     /// tree, in the order in which Linux empties a group that is removed.
     pub(super) fn any_member(&self, group: GroupId) -> Option<QueueId> {
         let server = &self.servers[group];
-        let trees = || server.classes.iter();
-        let active = trees().find_map(|tree| tree.first_active(&self.entities));
-        active.or(server.in_service).or_else(|| trees().find_map(ClassTree::first_idle))
+        let active = server.classes.iter().map(|tree| tree.first_active(&self.entities));
+        let idle = server.classes.iter().map(ClassTree::first_idle);
+        let mut members = active.chain([server.in_service]).chain(idle);
+        members.find_map(|node| self.entities.id_at(node))
     }
 
     /// Queues on active trees, the newest there first.
@@ -193,16 +194,5 @@ impl<L: Lookup> Wf2q<L> {
     pub(super) fn idle_queues(&self) -> impl Iterator<Item = QueueId> {
         let next = |&id: &EntityId| List::<_, ByTree>::after(&self.entities, id);
         std::iter::successors(self.idle.first(), next)
-    }
-
-    /// The entity of the group in which `id` competes; none on the root's level.
-    #[inline]
-    fn parent_of(&self, id: EntityId) -> Option<EntityId> {
-        self.entities[id].above
-    }
-
-    fn tree_of(&mut self, id: EntityId) -> &mut ClassTree {
-        let Entity { parent, class, .. } = self.entities[id];
-        &mut self.servers[parent].classes[class as usize]
     }
 }

@@ -1,7 +1,7 @@
 //! What the rest of BFQ may ask of a queue as an entity, and change of it. Outside of `wf2q/`
 //! nothing else of an entity is visible.
 
-use crate::arena::GroupId;
+use crate::arena::{GroupId, Slot};
 use crate::bfq::wf2q::entity::{Entity, weight_of};
 use crate::bfq::wf2q::tree::Lookup;
 use crate::bfq::wf2q::{QueueId, Retired, Wf2q};
@@ -86,9 +86,10 @@ impl<L: Lookup> Wf2q<L> {
     /// Returns whether `queue` has more weight than `other`; of two groups, whether its group has.
     pub(in crate::bfq) fn weighs_more(&self, queue: QueueId, other: QueueId) -> bool {
         let same_group = self.group_of(queue) == self.group_of(other);
-        let weight = |queue| {
-            let group = if same_group { None } else { self.parent_of(queue) };
-            self.weight(group.unwrap_or(queue))
+        let weight = |queue: QueueId| {
+            let above = self.entities[queue].above;
+            let is_alone = same_group || above.is_none();
+            self.entities[if is_alone { Slot::of(queue) } else { above }].weight
         };
         weight(queue) > weight(other)
     }

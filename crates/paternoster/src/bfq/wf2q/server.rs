@@ -1,8 +1,8 @@
 //! The server of a group, and the entity that is in service there.
 
-use crate::arena::GroupId;
+use crate::arena::{GroupId, Slot};
 use crate::bfq::wf2q::candidate::ParentServer;
-use crate::bfq::wf2q::entity::EntityId;
+use crate::bfq::wf2q::entity::Entity;
 use crate::bfq::wf2q::tree::{ClassTree, Lookup};
 use crate::bfq::wf2q::{QueueId, Retired, Service, Wf2q};
 use crate::io_context::IoClass;
@@ -12,13 +12,13 @@ use crate::time::Jiffies;
 /// The server of one group.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// What the group is in the server of its parent; none for the root.
-    pub(super) entity: Option<EntityId>,
+    /// What the group is in the server of its parent; the empty entity for the root.
+    pub(super) entity: Slot,
     pub(super) classes: [ClassTree; IoClass::COUNT],
     /// The entity in service: a queue, or the child group whose queue is served.
-    pub(super) in_service: Option<EntityId>,
+    pub(super) in_service: Slot,
     /// The entity that would be served if the one in service went idle.
-    pub(super) next: Option<EntityId>,
+    pub(super) next: Slot,
     /// When the idle class was last given its chance.
     pub(super) idle_class_last: Jiffies,
     /// Entities on active trees.
@@ -26,12 +26,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(entity: Option<EntityId>, idle_class_last: Jiffies) -> Self {
+    pub(super) fn new(entity: Slot, idle_class_last: Jiffies) -> Self {
         Self {
             entity,
             classes: Default::default(),
-            in_service: None,
-            next: None,
+            in_service: Slot::NONE,
+            next: Slot::NONE,
             idle_class_last,
             active: 0,
         }
@@ -51,54 +51,58 @@ impl<L: Lookup> Wf2q<L> {
         let mut group = root;
         let queue = loop {
             let server = &mut self.servers[group];
-            let id = server.next.expect("a server with active entities has a candidate");
-            server.in_service = Some(id);
-            let child = self.entities[id].group;
+            let node = server.next;
+            server.in_service = node;
+            let Entity { group: child, id, .. } = self.entities[node];
+            let Some(child) = child else {
+                assert!(node.is_some(), "a server with active entities has a candidate");
+                self.take_off_active(node);
+                break id;
+            };
             // A group that keeps another child stays on its tree.
-            if child.is_none_or(|child| self.servers[child].active == 1) {
-                self.take_off_active(id);
+            if self.servers[child].active == 1 {
+                self.take_off_active(node);
             }
-            match child {
-                None => break id,
-                Some(child) => group = child,
-            }
+            group = child;
         };
-        let mut node = Some(queue);
-        while let Some(id) = node {
-            let parent = self.entities[id].parent;
-            if self.update_next(parent, None, Service::GoesOn, now) == ParentServer::Unaffected {
+        let mut node = Slot::of(queue);
+        while node.is_some() {
+            let Entity { parent, above, .. } = self.entities[node];
+            let effect = self.update_next(parent, Slot::NONE, Service::GoesOn, now);
+            if effect == ParentServer::Unaffected {
                 break;
             }
-            node = self.parent_of(id);
+            node = above;
         }
         (queue, Retired(()))
     }
 
     /// The queue and its parents leave service.
     pub(in crate::bfq) fn leave_service(&mut self, queue: QueueId) {
-        let mut node = Some(queue);
-        while let Some(id) = node {
-            self.servers[self.entities[id].parent].in_service = None;
-            node = self.parent_of(id);
+        let mut node = Slot::of(queue);
+        while node.is_some() {
+            let Entity { parent, above, .. } = self.entities[node];
+            self.servers[parent].in_service = Slot::NONE;
+            node = above;
         }
     }
 
     #[inline]
-    pub(super) fn is_in_service(&self, id: EntityId) -> bool {
-        self.servers[self.entities[id].parent].in_service == Some(id)
+    pub(super) fn is_in_service(&self, node: Slot) -> bool {
+        self.servers[self.entities[node].parent].in_service == node
     }
 
     /// Charges a queue and its parents for service.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::bfq) fn charge(&mut self, queue: QueueId, service: SectorCount) -> Retired {
-        let mut node = Some(queue);
-        while let Some(id) = node {
-            let entity = &mut self.entities[id];
+        let mut node = Slot::of(queue);
+        while node.is_some() {
+            let entity = &mut self.entities[node];
             entity.service = entity.service + service;
-            let (parent, class) = (entity.parent, entity.class);
             node = entity.above;
-            let tree = &mut self.servers[parent].classes[class as usize];
-            if let Some(overdue) = tree.advance(&self.entities, service) {
+            let tree = &mut self.servers[entity.parent].classes[entity.class as usize];
+            let overdue = tree.advance(&self.entities, service);
+            if overdue.is_some() {
                 self.retire(overdue);
             }
         }
@@ -107,10 +111,11 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Sets the service of a queue's parents to 0.
     pub(in crate::bfq) fn reset_service_of_parents(&mut self, queue: QueueId) {
-        let mut node = self.parent_of(queue);
-        while let Some(id) = node {
-            self.entities[id].service = SectorCount(0);
-            node = self.parent_of(id);
+        let mut node = self.entities[queue].above;
+        while node.is_some() {
+            let entity = &mut self.entities[node];
+            entity.service = SectorCount(0);
+            node = entity.above;
         }
     }
 }

@@ -12,7 +12,7 @@ impl<L: Lookup> Wf2q<L> {
     /// Returns whether the queue or one of its parents has used up its share of `limit` requests.
     /// Below an entity that is on no tree there are no shares.
     pub(in crate::bfq) fn is_share_used(&self, queue: QueueId, mut limit: u64) -> bool {
-        let parent = |&id: &EntityId| self.parent_of(id);
+        let parent = |&id: &EntityId| self.entities.id_at(self.entities[id].above);
         let path: SmallVec<[EntityId; 8]> = std::iter::successors(Some(queue), parent).collect();
         for &id in path.iter().rev() {
             let entity = &self.entities[id];

@@ -14,7 +14,7 @@
 //! ```
 
 use crate::arena::Slot;
-use crate::bfq::wf2q::entity::{Entities, EntityId, OnTree, Vtime};
+use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, OnIdle, OnTree, Vtime};
 use crate::parts::red_black::{Branch, Nodes as _, Place, Tree};
 use crate::request::SectorCount;
 
@@ -34,22 +34,26 @@ impl Lookup for Greedy {
     #[inline]
     fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Slot {
         let mut found = Slot::NONE;
-        let mut node = root;
-        while node.is_some() {
-            if entities.at(node).start <= vtime {
+        let (mut node, mut entity) = (root, &entities[root]);
+        loop {
+            if entity.start <= vtime {
                 found = node;
             }
             let left = entities.links(node).child(Branch::Left);
-            if left.is_some() && entities.at(left).least_start <= vtime {
-                node = left;
+            let below = &entities[left];
+            if left.is_some() && below.least_start <= vtime {
+                (node, entity) = (left, below);
                 continue;
             }
             if found.is_some() {
                 return found;
             }
             node = entities.links(node).child(Branch::Right);
+            if node.is_none() {
+                return Slot::NONE;
+            }
+            entity = &entities[node];
         }
-        Slot::NONE
     }
 }
 
@@ -65,9 +69,9 @@ pub(super) enum TreeTime {
 /// The answer of a tree that is asked for the entity to serve.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    pub(super) next: Option<EntityId>,
+    pub(super) next: Slot,
     /// An entity on the idle tree whose finish the time has passed by that.
-    pub(super) overdue: Option<EntityId>,
+    pub(super) overdue: Slot,
 }
 
 /// The entities of one class in one group.
@@ -78,8 +82,8 @@ pub(super) struct ClassTree {
     /// Those that are not active, but whose finish is still ahead.
     idle: Tree,
     /// Of these the one that finishes first, and nearly the one that finishes last.
-    first_idle: Option<EntityId>,
-    last_idle: Option<EntityId>,
+    first_idle: Slot,
+    last_idle: Slot,
     pub(super) vtime: Vtime,
     /// The weights of all that wait, are served or are on the idle tree.
     pub(super) weight_sum: u64,
@@ -92,76 +96,85 @@ impl ClassTree {
     }
 
     /// The active entity that finishes first, eligible or not.
-    pub(super) fn first_active(&self, entities: &Entities) -> Option<EntityId> {
-        entities.id_at(self.active.outermost(entities, Branch::Left))
+    pub(super) fn first_active(&self, entities: &Entities) -> Slot {
+        self.active.outermost(entities, Branch::Left)
     }
 
-    pub(super) fn first_idle(&self) -> Option<EntityId> {
+    pub(super) fn first_idle(&self) -> Slot {
         self.first_idle
     }
 
-    pub(super) fn insert_active(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].on_tree, OnTree::Neither, "an entity is on one tree");
-        entities[id].on_tree = OnTree::Active;
-        insert_by_finish(&mut self.active, entities, id);
+    #[inline]
+    pub(super) fn insert_active(&mut self, entities: &mut Entities, node: Slot) {
+        debug_assert_eq!(entities[node].on_tree, OnTree::Neither, "an entity is on one tree");
+        let Entity { start, finish, .. } = entities[node];
+        entities[node].on_tree = OnTree::Active;
+        entities[node].least_start = start;
+        // On the way down those above learn of its start.
+        let visit = |entity: &mut Entity| entity.least_start = entity.least_start.min(start);
+        let place = place_of(&self.active, entities, finish, visit);
+        self.active.insert_below(entities, node, place);
     }
 
-    pub(super) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].on_tree, OnTree::Active, "it is on the active tree");
-        self.active.remove(entities, Slot::of(id));
-        entities[id].on_tree = OnTree::Neither;
+    #[inline]
+    pub(super) fn remove_active(&mut self, entities: &mut Entities, node: Slot) {
+        debug_assert_eq!(entities[node].on_tree, OnTree::Active, "it is on the active tree");
+        entities[node].on_tree = OnTree::Neither;
+        self.active.remove(entities, node);
     }
 
-    pub(super) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].on_tree, OnTree::Neither, "an entity is on one tree");
-        let finish = entities.times(id).finish;
-        if self.first_idle.is_none_or(|first| entities.times(first).finish > finish) {
-            self.first_idle = Some(id);
+    #[inline]
+    pub(super) fn insert_idle(&mut self, entities: &mut Entities, node: Slot) {
+        debug_assert_eq!(entities[node].on_tree, OnTree::Neither, "an entity is on one tree");
+        let finish = entities[node].finish;
+        let is_first = self.first_idle.is_none() || entities[self.first_idle].finish > finish;
+        let is_last = self.last_idle.is_none() || finish > entities[self.last_idle].finish;
+        if is_first {
+            self.first_idle = node;
         }
-        if self.last_idle.is_none_or(|last| finish > entities.times(last).finish) {
-            self.last_idle = Some(id);
+        if is_last {
+            self.last_idle = node;
         }
-        entities[id].on_tree = OnTree::Idle;
-        insert_by_finish(&mut self.idle, entities, id);
+        entities[node].on_tree = OnTree::Idle;
+        let place = place_of(&self.idle, entities, finish, |_| ());
+        self.idle.insert_below(&mut OnIdle(entities), node, place);
     }
 
     /// Removes an entity from the idle tree. As in Linux, `last_idle` may not be the last one among
     /// equal finishes, and may become none though others remain.
-    pub(super) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].on_tree, OnTree::Idle, "it is on the idle tree");
-        if self.first_idle == Some(id) {
-            self.first_idle = neighbour(entities, id, Branch::Right);
+    #[inline]
+    pub(super) fn remove_idle(&mut self, entities: &mut Entities, node: Slot) {
+        debug_assert_eq!(entities[node].on_tree, OnTree::Idle, "it is on the idle tree");
+        if self.first_idle == node {
+            self.first_idle = Tree::neighbour(entities, node, Branch::Right);
         }
-        if self.last_idle == Some(id) {
-            self.last_idle = neighbour(entities, id, Branch::Left);
+        if self.last_idle == node {
+            self.last_idle = Tree::neighbour(entities, node, Branch::Left);
         }
-        self.idle.remove(entities, Slot::of(id));
-        entities[id].on_tree = OnTree::Neither;
+        entities[node].on_tree = OnTree::Neither;
+        self.idle.remove(&mut OnIdle(entities), node);
     }
 
     /// The entity to serve, and one that retires as the time has moved up.
+    #[inline]
     pub(super) fn choose<L: Lookup>(&mut self, entities: &Entities, time: TreeTime) -> Choice {
         let root = self.active.root();
         if root.is_none() {
-            return Choice { next: None, overdue: None };
+            return Choice { next: Slot::NONE, overdue: Slot::NONE };
         }
-        let vtime = self.vtime.max(entities.at(root).least_start);
-        let mut overdue = None;
+        let vtime = self.vtime.max(entities[root].least_start);
+        let mut overdue = Slot::NONE;
         // A plain comparison, unlike all others.
         if time == TreeTime::MovesUp && vtime.0 > self.vtime.0 {
             self.vtime = vtime;
             overdue = self.overdue_idle(entities);
         }
-        Choice { next: entities.id_at(L::eligible(entities, root, vtime)), overdue }
+        Choice { next: L::eligible(entities, root, vtime), overdue }
     }
 
     /// Moves the time on by `service`. Returns the entity that is to retire then.
     #[inline]
-    pub(super) fn advance(
-        &mut self,
-        entities: &Entities,
-        service: SectorCount,
-    ) -> Option<EntityId> {
+    pub(super) fn advance(&mut self, entities: &Entities, service: SectorCount) -> Slot {
         self.vtime = self.vtime.after(service, self.weight_sum);
         self.overdue_idle(entities)
     }
@@ -169,38 +182,40 @@ impl ClassTree {
     /// The idle entity whose finish the time has passed: the first, one at a time. With nothing
     /// active, the time is first set to the last finish, which may turn it back: as in Linux.
     #[inline]
-    fn overdue_idle(&mut self, entities: &Entities) -> Option<EntityId> {
-        if !self.has_active()
-            && let Some(last) = self.last_idle
-            && entities.times(last).finish <= self.vtime
-        {
-            self.vtime = entities.times(last).finish;
+    fn overdue_idle(&mut self, entities: &Entities) -> Slot {
+        if !self.has_active() && self.last_idle.is_some() {
+            self.vtime = self.vtime.min(entities[self.last_idle].finish);
         }
-        self.first_idle.filter(|&first| entities.times(first).finish <= self.vtime)
+        let first = self.first_idle;
+        let is_overdue = first.is_some() && entities[first].finish <= self.vtime;
+        if is_overdue { first } else { Slot::NONE }
     }
 
     /// All entities on the active and on the idle tree, each in order.
     pub(super) fn iter<'a>(&self, entities: &'a Entities) -> impl Iterator<Item = EntityId> + 'a {
-        let next = |&id: &EntityId| neighbour(entities, id, Branch::Right);
-        let first = |tree: &Tree| entities.id_at(tree.outermost(entities, Branch::Left));
-        let firsts = [&self.active, &self.idle].map(first);
-        firsts.into_iter().flat_map(move |first| std::iter::successors(first, next))
+        let some = |node: Slot| node.is_some().then_some(node);
+        let next = move |&node: &Slot| some(Tree::neighbour(entities, node, Branch::Right));
+        let firsts = [&self.active, &self.idle].map(|tree| tree.outermost(entities, Branch::Left));
+        let of_tree = move |first| std::iter::successors(some(first), next);
+        firsts.into_iter().flat_map(of_tree).map(|node| entities[node].id)
     }
 }
 
-fn neighbour(entities: &Entities, id: EntityId, branch: Branch) -> Option<EntityId> {
-    entities.id_at(Tree::neighbour(entities, Slot::of(id), branch))
-}
-
-/// Equal finishes in order of insertion.
-fn insert_by_finish(tree: &mut Tree, entities: &mut Entities, id: EntityId) {
-    let finish = entities.times(id).finish;
+/// Where one that finishes then belongs, behind those of an equal finish. Visits those above it.
+#[inline]
+fn place_of(
+    tree: &Tree,
+    entities: &mut Entities,
+    finish: Vtime,
+    visit: impl Fn(&mut Entity),
+) -> Place {
     let mut place = Place::ROOT;
-    let mut node = tree.root();
-    while node.is_some() {
-        let side = Branch::right_if(entities.at(node).finish <= finish);
-        place = Place { parent: node, side };
-        node = entities.links(node).child(side);
+    let mut above = tree.root();
+    while above.is_some() {
+        let entity = &mut entities[above];
+        visit(entity);
+        place = Place { parent: above, side: Branch::right_if(entity.finish <= finish) };
+        above = entities.links(above).child(place.side);
     }
-    tree.insert_below(entities, Slot::of(id), place);
+    place
 }

@@ -37,6 +37,9 @@ impl Nodes for Values {
         let least = self.own[node.index()].min(below[0]).min(below[1]);
         std::mem::replace(&mut self.least[node.index()], least) != least
     }
+    fn inherit_summary(&mut self, heir: Slot, node: Slot) {
+        self.least[heir.index()] = self.least[node.index()];
+    }
 }
 
 impl Values {
@@ -189,7 +192,14 @@ proptest! {
             present[node.index()] = !present[node.index()];
             if present[node.index()] {
                 nodes.own[node.index()] = value;
+                nodes.least[node.index()] = value;
                 let place = place(&tree, &nodes, key);
+                let mut above = place.parent;
+                while above.is_some() {
+                    let least = &mut nodes.least[above.index()];
+                    *least = value.min(*least);
+                    above = nodes.links(above).parent();
+                }
                 tree.insert_below(&mut nodes, node, place);
             } else {
                 tree.remove(&mut nodes, node);

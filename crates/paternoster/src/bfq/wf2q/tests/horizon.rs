@@ -148,7 +148,7 @@ impl<L: Lookup> Coming<L> {
         }
         let tree = &self.field.wf2q.servers[self.field.root].classes[IoClass::Be as usize];
         let whole = Vtime(0).after(SectorCount(MAX_BUDGET), self.least_weight.into()).0;
-        let finish = self.field.wf2q.entities.times(id).finish;
+        let finish = entity.finish;
         let ahead = finish.0.wrapping_sub(tree.vtime.0).cast_signed();
         let permille = i128::from(ahead) * 1000 / i128::from(whole);
         let permille = i64::try_from(permille).expect("timestamps are near");

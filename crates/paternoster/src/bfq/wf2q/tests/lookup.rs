@@ -20,8 +20,7 @@ impl Lookup for Exact {
         let left = |&node: &Slot| some(entities.links(node).child(Branch::Left));
         let first = std::iter::successors(Some(root), left).last();
         let right = |&node: &Slot| some(Tree::neighbour(entities, node, Branch::Right));
-        let found =
-            std::iter::successors(first, right).find(|&node| entities.at(node).start <= vtime);
+        let found = std::iter::successors(first, right).find(|&node| entities[node].start <= vtime);
         found.unwrap_or(Slot::NONE)
     }
 }
@@ -47,18 +46,18 @@ impl Field {
 
     fn insert(&mut self, start: u64, finish: u64) -> EntityId {
         let id = self.entities.add(Entity::of_queue(
-            Membership { parent: self.group, above: None },
+            Membership { parent: self.group, above: Slot::NONE },
             IoPrio::default(),
         ));
-        let times = self.entities.times_mut(id);
-        times.start = at(start);
-        times.finish = at(finish);
-        self.tree.insert_active(&mut self.entities, id);
+        let entity = &mut self.entities[id];
+        entity.start = at(start);
+        entity.finish = at(finish);
+        self.tree.insert_active(&mut self.entities, Slot::of(id));
         id
     }
 
     fn finish(&self, id: EntityId) -> u64 {
-        self.entities.times(id).finish.0.wrapping_sub(ORIGIN)
+        self.entities[id].finish.0.wrapping_sub(ORIGIN)
     }
 
     fn all(&self) -> Vec<EntityId> {
@@ -77,8 +76,8 @@ impl Field {
             .into_iter()
             .filter(|child| child.is_some());
         let starts = children.map(|child| self.checked_least_start(child));
-        let least = starts.chain([self.entities.at(node).start]).min().expect("its own at least");
-        assert_eq!(self.entities.at(node).least_start, least, "the least start below an entity");
+        let least = starts.chain([self.entities[node].start]).min().expect("its own at least");
+        assert_eq!(self.entities[node].least_start, least, "the least start below an entity");
         least
     }
 }
@@ -91,7 +90,7 @@ fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
         field.insert(start, finish);
     }
     let root = field.root();
-    let finish = |slot| field.finish(field.entities.at(slot).id);
+    let finish = |slot: Slot| field.finish(field.entities[slot].id);
     assert_eq!(finish(root), 30);
     assert_eq!(finish(Greedy::eligible(&field.entities, root, at(0))), 30);
     assert_eq!(finish(Exact::eligible(&field.entities, root, at(0))), 20);
@@ -103,19 +102,20 @@ fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
 #[test]
 fn time_turns_back_to_the_last_finish_where_nothing_waits() {
     let mut field = Field::new();
-    let idle = field
-        .entities
-        .add(Entity::of_queue(Membership { parent: field.group, above: None }, IoPrio::default()));
-    field.entities.times_mut(idle).finish = at(60);
-    field.tree.insert_idle(&mut field.entities, idle);
+    let idle = field.entities.add(Entity::of_queue(
+        Membership { parent: field.group, above: Slot::NONE },
+        IoPrio::default(),
+    ));
+    field.entities[idle].finish = at(60);
+    field.tree.insert_idle(&mut field.entities, Slot::of(idle));
     field.tree.weight_sum = 40;
     field.tree.vtime = at(100);
-    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Some(idle));
+    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Slot::of(idle));
     assert_eq!(field.tree.vtime, at(60));
     // With one that waits it stays.
     field.insert(0, 200);
     field.tree.vtime = at(100);
-    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Some(idle));
+    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Slot::of(idle));
     assert_eq!(field.tree.vtime, at(100));
 }
 
@@ -131,12 +131,12 @@ proptest! {
             if gone == 0 {
                 let all = field.all();
                 let other = all[usize::try_from(start).expect("small") % all.len()];
-                field.tree.remove_active(&mut field.entities, other);
+                field.tree.remove_active(&mut field.entities, Slot::of(other));
                 field.entities.remove(other);
             } else if gone == 1 {
-                field.tree.remove_active(&mut field.entities, id);
-                field.entities.times_mut(id).start = at(length);
-                field.tree.insert_active(&mut field.entities, id);
+                field.tree.remove_active(&mut field.entities, Slot::of(id));
+                field.entities[id].start = at(length);
+                field.tree.insert_active(&mut field.entities, Slot::of(id));
             }
             if field.root().is_some() {
                 field.checked_least_start(field.root());
@@ -146,15 +146,15 @@ proptest! {
         if root.is_none() {
             return Ok(());
         }
-        let vtime = at(vtime).max(field.entities.at(root).least_start);
+        let vtime = at(vtime).max(field.entities[root].least_start);
         let greedy = Greedy::eligible(&field.entities, root, vtime);
         let exact = Exact::eligible(&field.entities, root, vtime);
         prop_assert!(greedy.is_some() && exact.is_some(), "one may start");
-        prop_assert!(field.entities.at(greedy).start <= vtime, "it may start");
-        let start = |&id: &EntityId| field.entities.times(id).start;
+        prop_assert!(field.entities[greedy].start <= vtime, "it may start");
+        let start = |&id: &EntityId| field.entities[id].start;
         let may_start = field.all().into_iter().filter(|id| start(id) <= vtime);
         let least = may_start.map(|id| field.finish(id)).min();
-        let finish = |slot| field.finish(field.entities.at(slot).id);
+        let finish = |slot: Slot| field.finish(field.entities[slot].id);
         prop_assert_eq!(Some(finish(exact)), least, "the first finish of all");
         prop_assert!(finish(exact) <= finish(greedy));
     }

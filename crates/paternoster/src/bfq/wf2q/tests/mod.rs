@@ -6,9 +6,7 @@ mod fairness;
 mod horizon;
 mod lookup;
 
-use crate::arena::Arena;
-
-use crate::arena::GroupId;
+use crate::arena::{Arena, GroupId, Slot};
 use crate::bfq::wf2q::tree::Lookup;
 use crate::bfq::wf2q::{ActivationKind, Leaving, QueueId, Retired, Service, Wf2q};
 use crate::io_context::IoPrio;
@@ -90,7 +88,7 @@ impl<L: Lookup> Field<L> {
 
     fn serve_next(&mut self, candidate: Candidate) -> QueueId {
         if candidate == Candidate::Anew {
-            self.wf2q.update_next(self.root, None, Service::Ends, self.now);
+            self.wf2q.update_next(self.root, Slot::NONE, Service::Ends, self.now);
         }
         let (queue, retired) = self.wf2q.serve_next(self.root, self.now);
         self.let_go(&retired);
