@@ -25,7 +25,7 @@ use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Direction, Request};
 use crate::requests::Requests;
-use crate::scheduler::{Cx, Existing, InsertAt, Requeue, Scheduler};
+use crate::scheduler::{Cx, Existing, InsertAt, Requeue, Rules, Scheduler};
 use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{BatchReason, DeadlineEvent, Event, MergeKind, Trace};
 use crate::tunable::{TunableInfo, tunable_methods, tunables};
@@ -77,10 +77,6 @@ impl Class {
         self.counts.inserted - self.counts.completed
     }
 
-    fn is_empty(&self) -> bool {
-        self.dispatch_list.is_empty() && self.fifo.iter().all(Fifo::is_empty)
-    }
-
     /// Takes `rq` out of the lists of its direction. The direction continues behind it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn take(&mut self, requests: &mut Requests, rq: RequestId) {
@@ -110,6 +106,8 @@ pub struct MqDeadline<T> {
     batching: u32,
     /// How often reads were preferred over waiting writes, in any class.
     starved: u32,
+    /// Requests that wait, of all classes.
+    waiting: u32,
     /// When a request that is not eligible yet becomes so.
     eligible_at: Option<Instant>,
     tunables: Tunables,
@@ -124,6 +122,7 @@ impl<T: Trace> MqDeadline<T> {
             last_direction: Direction::Write,
             batching: 0,
             starved: 0,
+            waiting: 0,
             eligible_at: None,
             tunables: Tunables::with_defaults(),
             trace,
@@ -153,7 +152,9 @@ impl<T: Trace> MqDeadline<T> {
     /// two busy classes the batch therefore rarely grows, and writes starve for the wrong class.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick_aged(&mut self, cx: &mut Cx) -> Option<RequestId> {
-        if self.classes.iter().filter(|class| class.queued() > 0).count() < 2 {
+        // Of two classes one is lower. Most often only one has requests.
+        let [rt, be, idle] = self.classes.each_ref().map(|class| class.queued() > 0);
+        if !(rt && be || idle && (rt || be)) {
             return None;
         }
         let aging = self.tunables.prio_aging_expire.cast_unsigned();
@@ -226,6 +227,7 @@ impl<T: Trace> MqDeadline<T> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn count_dispatch(&mut self, class: IoClass, rq: RequestId) -> Pick {
+        self.waiting -= 1;
         self.classes[class as usize].counts.dispatched += 1;
         Pick::Request(rq)
     }
@@ -334,6 +336,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn insert(&mut self, cx: &mut Cx, rq: RequestId, at: InsertAt) {
+        self.waiting += 1;
         match at {
             InsertAt::Sorted => self.insert_sorted(cx, rq),
             InsertAt::Head => {
@@ -362,6 +365,10 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         Requeue::Scheduler
     }
 
+    fn rules(&self) -> Rules {
+        Rules { pure_merging: true, ..Rules::default() }
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn find_front_merge(&mut self, cx: &Cx, bio: &Bio) -> Option<RequestId> {
         if self.tunables.front_merges == 0 {
@@ -382,6 +389,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
         let direction = cx.requests[absorbed].direction() as usize;
         let queued = cx.requests[absorbed].is_queued();
+        self.waiting -= u32::from(queued);
         let class = self.class(&cx.requests[absorbed]);
         class.counts.merged += 1;
         class.counts.completed += 1;
@@ -398,7 +406,8 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
         self.eligible_at = None;
-        self.pick_aged(cx).or_else(|| self.pick_in_order(cx))
+        let aged = self.pick_aged(cx);
+        if aged.is_some() { aged } else { self.pick_in_order(cx) }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -407,7 +416,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_work(&self) -> bool {
-        !self.classes.iter().all(Class::is_empty)
+        self.waiting > 0
     }
 
     fn refusal(&mut self, _cx: &mut Cx, bio: &Bio, existing: Existing) -> Option<u32> {
@@ -432,6 +441,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
             class.counts.inserted -= (out.len() - before) as u64;
         }
         (self.last_direction, self.batching, self.starved) = (Direction::Write, 0, 0);
+        self.waiting = 0;
         self.eligible_at = None;
     }
 
@@ -452,13 +462,16 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     }
 
     fn check(&self, cx: &Cx) {
+        let mut waiting = 0;
         for class in &self.classes {
+            waiting += class.dispatch_list.iter(&cx.requests).count();
             for direction in [Direction::Read, Direction::Write] {
                 let sorted = &class.sorted[direction as usize];
                 let mut starts = sorted.iter(&cx.requests).map(|rq| cx.requests[rq].sector);
                 assert!(starts.by_ref().is_sorted(), "the sort list is in sector order");
                 let length = sorted.iter(&cx.requests).count();
                 assert_eq!(length, class.fifo[direction as usize].iter(&cx.requests).count());
+                waiting += length;
                 if let Some(next) = class.next[direction as usize] {
                     assert!(
                         sorted.iter(&cx.requests).any(|rq| rq == next),
@@ -467,6 +480,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 }
             }
         }
+        assert_eq!(waiting, self.waiting as usize, "requests that wait");
     }
 
     fn trace(&mut self) -> &mut T {

@@ -434,7 +434,9 @@ impl Request {
     /// The name of the bio that it was made of, by which traces name the request.
     #[inline]
     pub fn name(&self) -> u64 {
-        self.bios[0]
+        debug_assert!(!self.bios.is_empty(), "a request that exists has a bio");
+        // Where nothing is traced, a check would be all that is left of it.
+        self.bios.first().copied().unwrap_or_default()
     }
 
     /// Returns whether a scheduler holds it in its lists.
@@ -482,7 +484,7 @@ pub(crate) mod tests {
 
     /// A request of that bio alone.
     pub(crate) fn request(requests: &mut Requests, bio: &Bio) -> RequestId {
-        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default())
+        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default(), false)
     }
 
     #[test]

@@ -23,6 +23,7 @@ impl Requests {
         bio: &Bio,
         io_prio: IoPrio,
         group: GroupId,
+        bound: bool,
     ) -> RequestId {
         self.made += 1;
         // Its links are as they were left: it is in no list.
@@ -40,11 +41,10 @@ impl Requests {
         request.sequence = self.made;
         request.place = Place::Made;
         request.urgency = urgency_of(bio);
-        request.bound = false;
+        request.bound = bound;
         // Zeroes carry no data to gather.
         request.never_merge = !bio.is_mergeable() || bio.op == Op::WriteZeroes;
         request.bios = UserDataList::from_buf_and_len([bio.user_data, 0], 1);
-        self.sort_nodes.add(rq);
         rq
     }
 
@@ -104,9 +104,6 @@ impl std::ops::Index<RequestId> for Requests {
 /// Names the links of a request in a list in order of arrival: a fifo, a dispatch list.
 #[derive(Debug)]
 pub(crate) enum ByArrival {}
-/// Names the links of a request in a chain of the merge hash.
-#[derive(Debug)]
-pub(crate) enum ByEnd {}
 
 impl Linked<RequestId, ByArrival> for Requests {
     #[inline]
@@ -116,16 +113,5 @@ impl Linked<RequestId, ByArrival> for Requests {
     #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
         &mut self.get_mut(rq).by_arrival
-    }
-}
-
-impl Linked<RequestId, ByEnd> for Requests {
-    #[inline]
-    fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
-        &self[rq].by_end
-    }
-    #[inline]
-    fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
-        &mut self.get_mut(rq).by_end
     }
 }

@@ -113,11 +113,14 @@ pub struct Rules {
     /// Whether it takes bios with [`BioFlags::FUA`](crate::BioFlags::FUA) and no other reason to
     /// bypass it. In Linux they bypass every scheduler.
     pub takes_fua: bool,
+    /// [`Scheduler::allow_merge`] only answers, so that it is not asked of the request of the last
+    /// merge where that does not touch the bio. In Linux it always is, and BFQ acts there.
+    pub pure_merging: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { merging: MergeRules::BlkMq, takes_fua: false }
+        Self { merging: MergeRules::BlkMq, takes_fua: false, pure_merging: false }
     }
 }
 
@@ -243,7 +246,8 @@ pub trait Scheduler {
     fn offer(&mut self, _cx: &mut Cx, _bio: &Bio) {}
 
     /// Returns whether `bio` may merge into `rq`. It is asked for each candidate that passes the
-    /// general rules, and once more before the merge is made. It may also act.
+    /// general rules, and once more before the merge is made. One that never acts may say so in
+    /// its rules ([`Rules::pure_merging`]).
     fn allow_merge(&mut self, _cx: &mut Cx, _rq: RequestId, _bio: &Bio) -> bool {
         true
     }

@@ -13,8 +13,8 @@ use slotmap::Key;
 /// The links of a thing in a [`List`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListLinks<K> {
-    before: Option<K>,
-    after: Option<K>,
+    pub(crate) before: Option<K>,
+    pub(crate) after: Option<K>,
 }
 
 impl<K> Default for ListLinks<K> {
@@ -134,53 +134,6 @@ impl<K: Key, L> List<K, L> {
     }
 
     /// The one after `key`.
-    pub(crate) fn after(arena: &impl Linked<K, L>, key: K) -> Option<K> {
-        arena.list_links(key).after
-    }
-}
-
-/// A doubly linked list with a head alone, as Linux's `hlist`: a bucket of a hash table.
-#[derive(Debug)]
-pub(crate) struct Hlist<K, L> {
-    first: Option<K>,
-    kind: PhantomData<L>,
-}
-
-impl<K, L> Default for Hlist<K, L> {
-    fn default() -> Self {
-        Self { first: None, kind: PhantomData }
-    }
-}
-
-impl<K: Key, L> Hlist<K, L> {
-    #[inline]
-    pub(crate) fn first(&self) -> Option<K> {
-        self.first
-    }
-
-    #[inline]
-    pub(crate) fn push_front(&mut self, arena: &mut impl Linked<K, L>, key: K) {
-        let after = self.first.replace(key);
-        *arena.list_links_mut(key) = ListLinks { before: None, after };
-        if let Some(after) = after {
-            arena.list_links_mut(after).before = Some(key);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, arena: &mut impl Linked<K, L>, key: K) {
-        let ListLinks { before, after } = *arena.list_links(key);
-        match before {
-            Some(before) => arena.list_links_mut(before).after = after,
-            None => self.first = after,
-        }
-        if let Some(after) = after {
-            arena.list_links_mut(after).before = before;
-        }
-    }
-
-    /// The one after `key`.
-    #[inline]
     pub(crate) fn after(arena: &impl Linked<K, L>, key: K) -> Option<K> {
         arena.list_links(key).after
     }

@@ -20,7 +20,7 @@ use std::ops::{Index, IndexMut};
 
 use slotmap::{Key, KeyData, new_key_type};
 
-pub(crate) use list::{Hlist, Linked, List, ListLinks};
+pub(crate) use list::{Linked, List, ListLinks};
 pub(crate) use parallel::Parallel;
 pub use side_table::SideTable;
 

@@ -295,7 +295,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn rules(&self) -> Rules {
-        Rules { merging: MergeRules::Legacy, ..Rules::default() }
+        Rules { merging: MergeRules::Legacy, pure_merging: true, ..Rules::default() }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

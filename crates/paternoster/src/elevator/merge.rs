@@ -22,7 +22,7 @@ use super::merge_hash::MergeHash;
 use crate::arena::{GroupId, RequestId};
 use crate::io_context::IoPrio;
 use crate::parts::sort_list::SortList;
-use crate::request::{Bio, Place, Request, Sector};
+use crate::request::{Bio, Place, Request};
 use crate::scheduler::{MergeRules, Scheduler};
 use crate::stats::Counted;
 use crate::trace::{ElevatorEvent, Event, MergeKind, MergeSite};
@@ -74,45 +74,65 @@ struct Candidate {
     site: MergeSite,
 }
 
+/// A bio that merges with no request. Its own is inserted next, and looks once more.
+#[derive(Clone, Copy)]
+pub(super) struct Unmerged {
+    /// It has looked into the hash, where no request ends where the bio starts.
+    none_before: bool,
+}
+
 impl<S: Scheduler> Elevator<S> {
     /// Merges `bio` into a queued request, if it finds one that takes it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn merge_bio(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
+    pub(super) fn merge_bio(&mut self, bio: &Bio) -> Result<(RequestId, MergeKind), Unmerged> {
+        const MAYBE: Unmerged = Unmerged { none_before: false };
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
-            return None;
+            return Err(MAYBE);
         }
         self.scheduler.offer(&mut self.cx, bio);
         if self.scheduler.rules().merging == MergeRules::ListScan {
-            return self.merge_by_scan(bio);
+            return self.merge_by_scan(bio).ok_or(MAYBE);
         }
         let found = self.find_candidate(bio)?;
         if !self.may_merge(found.rq, bio) {
-            return None;
+            return Err(MAYBE);
         }
-        self.merge_into(bio, found).ok()?;
-        Some((self.after_merge(bio, found), found.kind))
+        self.merge_into(bio, found).map_err(|_| MAYBE)?;
+        Ok((self.after_merge(bio, found), found.kind))
     }
 
     /// Looks for a request in the order of the module's head. Each step tries one candidate.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn find_candidate(&mut self, bio: &Bio) -> Option<Candidate> {
+    fn find_candidate(&mut self, bio: &Bio) -> Result<Candidate, Unmerged> {
         if let Some(last) = self.merging.last
-            && self.may_merge(last, bio)
-            && let Some(kind) = self.adjacency(last, bio)
+            && let Some(kind) = self.touches_last(last, bio)
         {
-            return Some(Candidate { rq: last, kind, site: MergeSite::Cache });
+            return Ok(Candidate { rq: last, kind, site: MergeSite::Cache });
         }
         if self.merging.nomerges == NoMerges::SimpleOnly {
-            return None;
+            return Err(Unmerged { none_before: false });
         }
-        if let Some(rq) = self.merging.hash.find(&self.cx.requests, bio.sector)
+        let before = self.merging.hash.find(&self.cx.requests, bio.sector);
+        if let Some(rq) = before
             && self.may_merge(rq, bio)
         {
-            return Some(Candidate { rq, kind: MergeKind::Back, site: MergeSite::Hash });
+            return Ok(Candidate { rq, kind: MergeKind::Back, site: MergeSite::Hash });
         }
-        let rq = self.scheduler.find_front_merge(&self.cx, bio)?;
+        let unmerged = Unmerged { none_before: before.is_none() };
+        let rq = self.scheduler.find_front_merge(&self.cx, bio).ok_or(unmerged)?;
         let front = Candidate { rq, kind: MergeKind::Front, site: MergeSite::Tree };
-        self.may_merge(rq, bio).then_some(front)
+        if self.may_merge(rq, bio) { Ok(front) } else { Err(unmerged) }
+    }
+
+    /// Returns the end of `last` at which the bio merges, if it may. The ends are compared first
+    /// where the scheduler need not be asked.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn touches_last(&mut self, last: RequestId, bio: &Bio) -> Option<MergeKind> {
+        let is_pure = self.scheduler.rules().pure_merging;
+        if is_pure && self.adjacency(last, bio).is_none() || !self.may_merge(last, bio) {
+            return None;
+        }
+        self.adjacency(last, bio)
     }
 
     /// Scans a list. Every request that it looks at counts, whether it matches or not.
@@ -254,7 +274,11 @@ impl<S: Scheduler> Elevator<S> {
     /// the one before itself, and so on. Returns the request that holds the bio of `rq` now, if
     /// any.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn merge_at_insert(&mut self, rq: RequestId) -> Option<RequestId> {
+    pub(super) fn merge_at_insert(
+        &mut self,
+        rq: RequestId,
+        unmerged: Unmerged,
+    ) -> Option<RequestId> {
         if self.scheduler.rules().merging != MergeRules::BlkMq {
             return None;
         }
@@ -267,7 +291,7 @@ impl<S: Scheduler> Elevator<S> {
             self.absorb(last, rq, MergeSite::Insert);
             return Some(last);
         }
-        if self.merging.nomerges == NoMerges::SimpleOnly {
+        if self.merging.nomerges == NoMerges::SimpleOnly || unmerged.none_before {
             return None;
         }
         let mut into = None;
@@ -341,7 +365,6 @@ impl<S: Scheduler> Elevator<S> {
         let hashed = self.scheduler.rules().merging != MergeRules::ListScan;
         if hashed && self.cx.requests[rq].is_mergeable() {
             self.merging.hash.insert(&mut self.cx.requests, rq);
-            self.cx.requests.get_mut(rq).hashed = true;
             self.merging.last.get_or_insert(rq);
         }
     }
@@ -357,8 +380,9 @@ impl<S: Scheduler> Elevator<S> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn unhash(&mut self, rq: RequestId) {
-        if std::mem::take(&mut self.cx.requests.get_mut(rq).hashed) {
-            let end: Sector = self.cx.requests[rq].end();
+        let request = &self.cx.requests[rq];
+        if request.hashed {
+            let end = request.end();
             self.merging.hash.remove(&mut self.cx.requests, rq, end);
         }
     }

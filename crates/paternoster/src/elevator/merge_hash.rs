@@ -3,9 +3,9 @@
 //! Of several requests that end at one sector it finds the one that was hashed last, and only that
 //! one. It may hide a better candidate, in Linux as here. Each bucket is a chain, newest first.
 
-use crate::arena::{Hlist, RequestId};
+use crate::arena::{ListLinks, RequestId};
 use crate::request::Sector;
-use crate::requests::{ByEnd, Requests};
+use crate::requests::Requests;
 
 /// As many buckets as Linux has. The table grows with the requests in it.
 const BUCKETS_AT_START: usize = 64;
@@ -20,7 +20,8 @@ const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 /// A hash table of queued requests by their end.
 #[derive(Debug)]
 pub(super) struct MergeHash {
-    buckets: Vec<Hlist<RequestId, ByEnd>>,
+    /// The newest request of each chain, which goes on through the requests.
+    buckets: Vec<Option<RequestId>>,
     /// By how many bits a hash is shifted to be the index of a bucket.
     shift: u32,
     count: usize,
@@ -37,29 +38,51 @@ impl MergeHash {
         if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
         }
-        let bucket = self.bucket(requests[rq].end());
-        self.buckets[bucket].push_front(requests, rq);
+        self.push(requests, rq);
         self.count += 1;
+    }
+
+    /// Puts `rq` first in its bucket.
+    #[inline]
+    fn push(&mut self, requests: &mut Requests, rq: RequestId) {
+        let request = requests.get_mut(rq);
+        let bucket = self.bucket(request.end());
+        let after = self.buckets[bucket].replace(rq);
+        request.by_end = ListLinks { before: None, after };
+        request.hashed = true;
+        if let Some(after) = after {
+            requests.get_mut(after).by_end.before = Some(rq);
+        }
     }
 
     /// Takes out `rq`, which ended at `end` when it was inserted.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId, end: Sector) {
-        let bucket = self.bucket(end);
-        self.buckets[bucket].remove(requests, rq);
+        let request = requests.get_mut(rq);
+        request.hashed = false;
+        let ListLinks { before, after } = request.by_end;
+        if let Some(before) = before {
+            requests.get_mut(before).by_end.after = after;
+        } else {
+            let bucket = self.bucket(end);
+            self.buckets[bucket] = after;
+        }
+        if let Some(after) = after {
+            requests.get_mut(after).by_end.before = before;
+        }
         self.count -= 1;
     }
 
     /// The request hashed last of those that end at `end` and may merge at all.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
-        let mut found = self.buckets[self.bucket(end)].first();
+        let mut found = self.buckets[self.bucket(end)];
         while let Some(rq) = found {
             let request = &requests[rq];
             if request.end() == end && request.is_mergeable() {
                 break;
             }
-            found = Hlist::<_, ByEnd>::after(requests, rq);
+            found = request.by_end.after;
         }
         found
     }
@@ -78,22 +101,21 @@ impl MergeHash {
         let doubled = new_buckets(self.buckets.len() * 2);
         self.shift = shift_for(&doubled);
         for chain in std::mem::replace(&mut self.buckets, doubled) {
-            let after = |&rq: &RequestId| Hlist::<_, ByEnd>::after(requests, rq);
-            let newest_first: Vec<_> = std::iter::successors(chain.first(), after).collect();
+            let after = |&rq: &RequestId| requests[rq].by_end.after;
+            let newest_first: Vec<_> = std::iter::successors(chain, after).collect();
             for rq in newest_first.into_iter().rev() {
-                let bucket = self.bucket(requests[rq].end());
-                self.buckets[bucket].push_front(requests, rq);
+                self.push(requests, rq);
             }
         }
     }
 }
 
-fn shift_for(buckets: &[Hlist<RequestId, ByEnd>]) -> u32 {
+fn shift_for(buckets: &[Option<RequestId>]) -> u32 {
     u64::BITS - buckets.len().trailing_zeros()
 }
 
-fn new_buckets(count: usize) -> Vec<Hlist<RequestId, ByEnd>> {
-    std::iter::repeat_with(Hlist::default).take(count).collect()
+fn new_buckets(count: usize) -> Vec<Option<RequestId>> {
+    vec![None; count]
 }
 
 #[cfg(test)]

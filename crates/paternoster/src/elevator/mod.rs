@@ -195,25 +195,28 @@ impl<S: Scheduler> Elevator<S> {
         bio.check_range();
         let group = self.cx.contexts[bio.ioc].group;
         let bypasses = bio.bypasses() && !(self.scheduler.rules().takes_fua && bio.has_fua_only());
-        if !bypasses {
-            if let Some((into, kind)) = self.merge_bio(&bio) {
-                arrived(&mut self.stats, group);
-                return Submitted::Merged { into, kind };
-            }
-            if let Some(limit) = self.refusal(&bio) {
-                self.admission.turn_away(limit);
-                return Submitted::Later(bio.with_flags(bio.flags | BioFlags::RETRIED));
-            }
-        }
-        arrived(&mut self.stats, group);
-        let rq = self.make(&bio);
         if bypasses {
+            arrived(&mut self.stats, group);
+            let rq = self.make(&bio, false);
             self.bypass.push(&mut self.cx.requests, rq, self.cx.now);
             self.waits(rq, Place::Bypassing);
             return Submitted::Queued(rq);
         }
-        self.bind(rq);
-        if let Some(into) = self.merge_at_insert(rq) {
+        let unmerged = match self.merge_bio(&bio) {
+            Ok((into, kind)) => {
+                arrived(&mut self.stats, group);
+                return Submitted::Merged { into, kind };
+            }
+            Err(unmerged) => unmerged,
+        };
+        if let Some(limit) = self.refusal(&bio) {
+            self.admission.turn_away(limit);
+            return Submitted::Later(bio.with_flags(bio.flags | BioFlags::RETRIED));
+        }
+        arrived(&mut self.stats, group);
+        let rq = self.make(&bio, true);
+        self.scheduler.bind(&mut self.cx, rq);
+        if let Some(into) = self.merge_at_insert(rq, unmerged) {
             return Submitted::Merged { into, kind: MergeKind::Back };
         }
         self.insert(rq);
@@ -365,7 +368,8 @@ impl<S: Scheduler> Elevator<S> {
         self.tune();
         self.stats.switched(held.len());
         for rq in held {
-            self.bind(rq);
+            self.cx.requests.get_mut(rq).bound = true;
+            self.scheduler.bind(&mut self.cx, rq);
             self.insert(rq);
         }
         for ioc in self.cx.contexts.exited() {
@@ -473,18 +477,12 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn make(&mut self, bio: &Bio) -> RequestId {
+    fn make(&mut self, bio: &Bio, bound: bool) -> RequestId {
         let IoContext { io_prio, group, .. } = *self.cx.contexts.request_made(bio.ioc);
-        let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group);
+        let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group, bound);
         self.cx.groups.request_made(group);
         self.admission.made(bio.op);
         rq
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn bind(&mut self, rq: RequestId) {
-        self.cx.requests.get_mut(rq).bound = true;
-        self.scheduler.bind(&mut self.cx, rq);
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

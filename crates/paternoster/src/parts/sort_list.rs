@@ -19,7 +19,7 @@ struct SortNode {
     generation: Generation,
 }
 
-/// The nodes of all requests of one elevator, by slot.
+/// The nodes of the requests of one elevator that are or were in a list, by slot.
 #[derive(Debug)]
 pub(crate) struct SortNodes(Vec<SortNode>);
 
@@ -30,14 +30,11 @@ impl Default for SortNodes {
 }
 
 impl SortNodes {
-    /// Makes the node of a request that was just made.
-    #[inline]
-    pub(crate) fn add(&mut self, rq: RequestId) {
-        let index = Slot::of(rq).index();
-        if index >= self.0.len() {
-            self.0.resize(index + 1, SortNode::default());
-        }
-        self.0[index].generation = Generation::of(rq);
+    /// Makes room for the node of a request.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, slot: Slot) {
+        self.0.resize(slot.index() + 1, SortNode::default());
     }
 
     #[inline]
@@ -45,7 +42,7 @@ impl SortNodes {
         let slot = Slot::of(rq);
         let exists =
             self.0.get(slot.index()).is_some_and(|node| node.generation == Generation::of(rq));
-        debug_assert!(exists, "a request exists while it is in a list");
+        debug_assert!(exists, "a request exists, and is in a list");
         slot
     }
 
@@ -59,13 +56,15 @@ impl SortNodes {
         &mut self.0[slot.index()]
     }
 
-    /// Between which two a new node at that place is, in sector order.
+    /// The gap at that place.
     #[inline]
-    fn neighbours(&self, Place { parent, side }: Place) -> (Slot, Slot) {
-        match side {
+    fn gap(&self, place: Place) -> Gap {
+        let Place { parent, side } = place;
+        let (before, after) = match side {
             Branch::Left => (self.at(parent).before, parent),
             Branch::Right => (parent, self.at(parent).after),
-        }
+        };
+        Gap { place, before, after }
     }
 
     /// The request in that slot, if it is not the empty one.
@@ -73,6 +72,14 @@ impl SortNodes {
     fn request(&self, slot: Slot) -> Option<RequestId> {
         slot.is_some().then(|| slot.key(self.at(slot).generation))
     }
+}
+
+/// Where a new node may go: its place in the tree, and between which two it is in sector order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    place: Place,
+    before: Slot,
+    after: Slot,
 }
 
 impl Nodes for SortNodes {
@@ -106,7 +113,7 @@ pub struct SortList {
     first: Slot,
     /// Where a request of that start belongs. It is known from a search for a front merge, until
     /// the list changes: most bios merge nowhere, and their requests are inserted next.
-    known: Option<(Sector, Place)>,
+    known: Option<(Sector, Gap)>,
 }
 
 impl SortList {
@@ -121,16 +128,18 @@ impl SortList {
     pub fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         let sector = requests[rq].sector;
         let nodes = &mut requests.sort_nodes;
-        let slot = nodes.slot(rq);
+        let slot = Slot::of(rq);
+        if slot.index() >= nodes.0.len() {
+            nodes.grow(slot);
+        }
         debug_assert!(self.tree.may_take(nodes, slot), "a request is in one sort list at a time");
-        let place = match self.known.take() {
-            Some((start, place)) if start == sector => {
-                debug_assert_eq!(place, self.place_of(nodes, sector), "the list has not changed");
-                place
+        let Gap { place, before, after } = match self.known.take() {
+            Some((start, gap)) if start == sector => {
+                debug_assert_eq!(gap, self.gap_of(nodes, sector), "the list has not changed");
+                gap
             }
-            _ => self.place_of(nodes, sector),
+            _ => self.gap_of(nodes, sector),
         };
-        let (before, after) = nodes.neighbours(place);
         if before.is_none() {
             self.first = slot;
         } else {
@@ -141,12 +150,13 @@ impl SortList {
         }
         let node = nodes.at_mut(slot);
         (node.sector, node.before, node.after) = (sector, before, after);
+        node.generation = Generation::of(rq);
         self.tree.insert_below(nodes, slot, place);
     }
 
-    /// Looks for the place of a new request that starts at `sector`.
+    /// Looks for where a new request that starts at `sector` belongs.
     #[inline]
-    fn place_of(&self, nodes: &SortNodes, sector: Sector) -> Place {
+    fn gap_of(&self, nodes: &SortNodes, sector: Sector) -> Gap {
         let mut place = Place::ROOT;
         let mut slot = self.tree.root();
         while slot.is_some() {
@@ -155,7 +165,7 @@ impl SortList {
             place = Place { parent: slot, side };
             slot = node.links.child(side);
         }
-        place
+        nodes.gap(place)
     }
 
     /// Removes `rq`, which is in it.
@@ -249,12 +259,13 @@ impl SortList {
             place = Place { parent: slot, side };
             slot = node.links.child(side);
         }
-        let (before, after) = nodes.neighbours(place);
+        let gap = nodes.gap(place);
+        let Gap { before, after, .. } = gap;
         if after.is_some() && nodes.at(after).sector == end {
             return self.find_start(requests, end);
         }
         let is_free = before.is_none() || nodes.at(before).sector <= bio.sector;
-        self.known = is_free.then_some((bio.sector, place));
+        self.known = is_free.then_some((bio.sector, gap));
         None
     }
 

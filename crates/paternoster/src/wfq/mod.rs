@@ -226,7 +226,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
     }
 
     fn rules(&self) -> Rules {
-        Rules { takes_fua: true, ..Rules::default() }
+        Rules { takes_fua: true, pure_merging: true, ..Rules::default() }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
