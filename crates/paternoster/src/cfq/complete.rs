@@ -21,7 +21,7 @@ impl<T: Trace> Cfq<T> {
         if self.active == Some(queue) {
             self.continue_or_expire(cx, queue, &cx.requests[rq]);
         }
-        self.unbind_request(cx, rq);
+        self.unbind_request(cx, queue, rq);
     }
 
     /// Counts a request as no longer in flight. Think times begin here. A synchronous request that

@@ -2,7 +2,7 @@
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::queue_id::{QueueId, queue_of};
+use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoPrio;
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
@@ -28,14 +28,14 @@ pub(super) struct ContextState {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// Binds a request to its queue when it is made. Usually its context has one, and nothing has
-    /// changed since the last request.
+    /// Binds a request to its queue when it is made, with the I/O priority of its context. Usually
+    /// the context has a queue, and nothing has changed since its last request.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
         if let Some(context) = self.contexts.get_mut(ioc)
-            && context.io_prio == cx.contexts[ioc].io_prio
+            && context.io_prio == request.io_prio
             && context.group == group
             && let Some(queue) = context.queues[synchrony]
         {
@@ -74,8 +74,8 @@ impl<T: Trace> Cfq<T> {
 
     /// Ends the binding of a request. Its queue and its I/O context may be freed with it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
-        let (queue, ioc) = (queue_of(&cx.requests, rq), cx.requests[rq].ioc);
+    pub(super) fn unbind_request(&mut self, cx: &Cx, queue: QueueId, rq: RequestId) {
+        let ioc = cx.requests[rq].ioc;
         self.isolation.end_count(rq);
         let state = &mut self.queues[queue];
         state.requests_bound -= 1;

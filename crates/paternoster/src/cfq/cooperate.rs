@@ -35,6 +35,14 @@ pub(super) struct Position {
     slot: Slot,
 }
 
+/// Writes on the queue's index, if it is on one, where its next request starts.
+#[inline]
+pub(super) fn set_start(positions: &mut Positions, cx: &Cx, queue: &Queue) {
+    if let (Some(Position { level, slot }), Some(next)) = (queue.position, queue.next()) {
+        positions[usize::from(level)].set_sector(slot, cx.requests[next].sector);
+    }
+}
+
 impl<T: Trace> Cfq<T> {
     /// Puts the queue where it belongs on the index of its level. A queue whose next request starts
     /// where that of another queue does is left out.
@@ -70,10 +78,7 @@ impl<T: Trace> Cfq<T> {
     /// place there.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn follow_position(&mut self, cx: &Cx, queue: QueueId) {
-        let state = &self.queues[queue];
-        if let (Some(Position { level, slot }), Some(next)) = (state.position, state.next()) {
-            self.positions[usize::from(level)].set_sector(slot, cx.requests[next].sector);
-        }
+        set_start(&mut self.positions, cx, &self.queues[queue]);
     }
 
     /// Takes the queue off its index, if it is on one.

@@ -2,6 +2,7 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
+use crate::cfq::queue_id::queue_of;
 use crate::scheduler::Cx;
 use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace};
 
@@ -22,7 +23,7 @@ impl<T: Trace> Cfq<T> {
             self.expire(cx, SliceEnd::Drain);
         }
         for &rq in out.iter() {
-            self.unbind_request(cx, rq);
+            self.unbind_request(cx, queue_of(&cx.requests, rq), rq);
         }
         self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Drained { requests }));
     }

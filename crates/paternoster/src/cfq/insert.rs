@@ -2,6 +2,7 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
+use crate::cfq::cooperate::set_start;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::waiting::Next;
@@ -21,7 +22,7 @@ impl<T: Trace> Cfq<T> {
         self.learn(cx, queue, rq);
         if self.active == Some(queue) {
             self.end_idling(cx, queue, rq);
-        } else if let Some(why) = self.should_preempt(cx, rq) {
+        } else if let Some(why) = self.should_preempt(cx, queue, rq) {
             self.preempt(cx, queue, why);
         }
     }
@@ -103,10 +104,12 @@ impl<T: Trace> Cfq<T> {
     /// Takes a waiting request out of its queue; the next request is then sought from its sector.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn remove_request(&mut self, cx: &mut Cx, queue: QueueId, rq: RequestId) {
-        let next = self.next_after(cx, queue, rq);
-        let has_prio = cx.requests[rq].has_prio();
-        self.queues[queue].waiting.remove(&mut cx.requests, rq, next);
-        self.follow_position(cx, queue);
+        let request = &cx.requests[rq];
+        let (order, has_prio) = (self.seek_order(request.sector), request.has_prio());
+        let state = &mut self.queues[queue];
+        let next = state.waiting.next_after(&cx.requests, order, rq);
+        state.waiting.remove(&mut cx.requests, rq, next);
+        set_start(&mut self.positions, cx, state);
         self.uncount_waiting(queue, has_prio);
     }
 
@@ -130,6 +133,6 @@ impl<T: Trace> Cfq<T> {
         self.queues[queue].waiting.absorb(&mut cx.requests, rq, absorbed);
         self.follow_position(cx, queue);
         self.uncount_waiting(queue, has_prio);
-        self.unbind_request(cx, absorbed);
+        self.unbind_request(cx, queue, absorbed);
     }
 }

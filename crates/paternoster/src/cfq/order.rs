@@ -16,14 +16,6 @@ impl<T: Trace> Cfq<T> {
         self.tunables.order.seek_order(from)
     }
 
-    /// Returns the next request after `rq`, which is leaving `queue`: of its two neighbours, the
-    /// one that is cheaper to reach from there.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn next_after(&self, cx: &Cx, queue: QueueId, rq: RequestId) -> Option<RequestId> {
-        let order = self.seek_order(cx.requests[rq].sector);
-        self.queues[queue].waiting.next_after(&cx.requests, order, rq)
-    }
-
     /// Returns the queue's oldest request if it is overdue; the queue then passes the gate. It is
     /// looked at once in a slice, even if the gate refuses a request afterwards.
     #[cfg_attr(not(debug_assertions), inline(always))]

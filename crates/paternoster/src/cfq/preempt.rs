@@ -3,19 +3,23 @@
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::Queue;
-use crate::cfq::queue_id::{QueueId, queue_of};
+use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::parts::position_index::is_close;
 use crate::scheduler::Cx;
 use crate::trace::{Event, PreemptReason, QueueEvent, SliceEnd, Trace, Workload};
 
 impl<T: Trace> Cfq<T> {
-    /// Returns why the queue of `rq`, which was just inserted, is to preempt the active queue, if
-    /// it is. The order of the questions matters.
-    pub(super) fn should_preempt(&self, cx: &Cx, rq: RequestId) -> Option<PreemptReason> {
-        let request = &cx.requests[rq];
-        let new = &self.queues[queue_of(&cx.requests, rq)];
+    /// Returns why `queue`, in which `rq` was just inserted, is to preempt the active queue, if it
+    /// is. The order of the questions matters.
+    pub(super) fn should_preempt(
+        &self,
+        cx: &Cx,
+        queue: QueueId,
+        rq: RequestId,
+    ) -> Option<PreemptReason> {
         let active = &self.queues[self.active?];
+        let (request, new) = (&cx.requests[rq], &self.queues[queue]);
         if new.class() == IoClass::Idle {
             return None;
         }
