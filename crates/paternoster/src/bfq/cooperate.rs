@@ -23,10 +23,6 @@ use crate::synchrony::Synchrony;
 use crate::trace::{Event, QueueEvent, Trace};
 use slotmap::Key as _;
 
-/// Queues that have been served for longer than this part of a second begin to work on the same
-/// part of the device by chance.
-const MERGE_WINDOW_PARTS: u32 = 10;
-
 impl<T: Trace> Bfq<T> {
     /// Returns the queue into which a request of `ioc` at `sector` goes instead of `queue`, if any.
     /// May set up a merge of queues.
@@ -60,7 +56,7 @@ impl<T: Trace> Bfq<T> {
             // This is decided once, and no other queue is looked for this time.
             return self.merge_with_candidate(cx, queue, ioc);
         }
-        if self.is_too_late(cx, queue) || self.busy.count() == 1 || !self.may_merge(queue) {
+        if self.busy.count() == 1 || self.is_too_late(cx, queue) || !self.may_merge(queue) {
             return None;
         }
         if let Some(in_service) = self.in_service
@@ -106,8 +102,7 @@ impl<T: Trace> Bfq<T> {
     /// near it after that do so by chance.
     fn is_too_late(&self, cx: &Cx, queue: QueueId) -> bool {
         let state = &self.queues[queue];
-        state.served_since_busy > 0
-            && cx.jiffies() > state.first_served + cx.device.hz.part_of_second(MERGE_WINDOW_PARTS)
+        state.served_since_busy > 0 && cx.jiffies() > state.first_served + self.times.merge_window
     }
 
     /// Returns whether the queue is of a kind that merges.

@@ -60,10 +60,12 @@ impl<T: Trace> Bfq<T> {
 
     /// Returns whether the time has come to decide about the merge candidate of `ioc`.
     pub(super) fn is_stable_merge_due(&self, cx: &Cx, queue: QueueId, ioc: IocId) -> bool {
+        if self.contexts[ioc].merge_candidate.is_none() {
+            return false;
+        }
         let state = &self.queues[queue];
         let now = cx.jiffies();
         state.synchrony.is_sync()
-            && self.contexts[ioc].merge_candidate.is_some()
             && !state.fresh
             && now > state.split_at + self.times.merge_delay
             && now > state.created_at + self.times.merge_delay

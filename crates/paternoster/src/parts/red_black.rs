@@ -340,6 +340,7 @@ impl Tree {
 
     /// Every way down through `node`, which may be the empty one, below `parent` lacks a black
     /// node.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn mend_after_remove(&mut self, nodes: &mut impl Nodes, parent: Slot, node: Slot) {
         let (mut parent, mut node) = (parent, node);
         while parent.is_some() && !nodes.links(node).is_red() {
@@ -377,22 +378,19 @@ impl Tree {
     }
 
     /// The sibling has a red child: rotations bring a black node to the side that lacks one.
-    #[cold]
-    #[inline(never)]
     fn lend_black(&mut self, nodes: &mut impl Nodes, parent: Slot, side: Branch, sibling: Slot) {
+        let links = nodes.links(sibling);
+        let (near, mut far) = (links.child(side), links.child(side.other()));
         let mut top = sibling;
-        let far = nodes.links(sibling).child(side.other());
         if !nodes.links(far).is_red() {
-            let near = nodes.links(sibling).child(side);
-            nodes.links_mut(near).set_red(false);
-            nodes.links_mut(sibling).set_red(true);
             self.rotate(nodes, sibling, side.other());
-            top = near;
+            (top, far) = (near, sibling);
         }
-        let parent_red = nodes.links(parent).is_red();
+        // What comes up takes the colour of the parent; both at its sides are black.
+        let links = nodes.links_mut(parent);
+        let parent_red = links.is_red();
+        links.set_red(false);
         nodes.links_mut(top).set_red(parent_red);
-        nodes.links_mut(parent).set_red(false);
-        let far = nodes.links(top).child(side.other());
         nodes.links_mut(far).set_red(false);
         self.rotate(nodes, parent, side);
     }

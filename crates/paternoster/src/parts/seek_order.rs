@@ -48,24 +48,33 @@ impl SeekOrder {
         if rq_a.urgency != rq_b.urgency {
             return if rq_a.urgency > rq_b.urgency { a } else { b };
         }
-        let (cost_a, cost_b) = (self.cost(rq_a.sector), self.cost(rq_b.sector));
-        // Of two that cost the same, the one ahead.
-        let is_a = if cost_a == cost_b { rq_a.sector >= rq_b.sector } else { cost_a < cost_b };
-        if is_a { a } else { b }
+        if self.is_first(rq_a.sector, rq_b.sector) { a } else { b }
     }
 
-    /// Returns the distance to `sector`, and before it whether that is too far behind: then it
-    /// comes after all that is ahead, and the distance counts from the lowest sector.
+    /// Returns whether `a` costs less than `b`. Of two that cost the same the higher sector is
+    /// first.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn cost(&self, sector: Sector) -> (bool, u64) {
-        if sector >= self.from {
-            return (false, sector.0 - self.from.0);
+    fn is_first(&self, a: Sector, b: Sector) -> bool {
+        match (a >= self.from, b >= self.from) {
+            (true, true) => a <= b,
+            (true, false) => a.0 - self.from.0 <= self.cost_back(b).unwrap_or(u64::MAX),
+            (false, true) => b.0 - self.from.0 > self.cost_back(a).unwrap_or(u64::MAX),
+            // Far behind both belong to a new sweep, which begins with the lowest sector.
+            (false, false) => match (self.cost_back(a), self.cost_back(b)) {
+                (None, None) => a <= b,
+                (None, Some(_)) => false,
+                (Some(_), None) => true,
+                (Some(_), Some(_)) => a >= b,
+            },
         }
+    }
+
+    /// Returns what the way back to `sector` costs; none if that is too far behind.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn cost_back(&self, sector: Sector) -> Option<u64> {
         let distance = self.from.0 - sector.0;
-        if distance > u64::from(self.back_max.0) {
-            return (true, sector.0);
-        }
-        (false, distance.saturating_mul(self.back_penalty.into()))
+        let is_near = distance <= u64::from(self.back_max.0);
+        is_near.then(|| distance.saturating_mul(self.back_penalty.into()))
     }
 }
 
