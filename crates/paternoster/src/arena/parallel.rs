@@ -26,17 +26,27 @@ impl<K, V> Default for Parallel<K, V> {
 
 impl<K: Key, V> Parallel<K, V> {
     /// Makes the entry of a new thing, and those before it that nobody has yet.
+    #[inline]
     pub(crate) fn add(&mut self, key: K, mut make: impl FnMut() -> V) {
         let index = index_of(key) as usize;
-        if index < self.entries.len() {
-            self.entries[index].value = make();
-        } else {
-            self.entries.resize_with(index + 1, || Entry { value: make(), generation: 0 });
+        if index >= self.entries.len() {
+            return self.grow(key, make);
         }
+        let entry = &mut self.entries[index];
+        entry.value = make();
+        entry.generation = generation_of(key);
+    }
+
+    /// Makes the last entry, and those before it.
+    #[cold]
+    fn grow(&mut self, key: K, mut make: impl FnMut() -> V) {
+        let index = index_of(key) as usize;
+        self.entries.resize_with(index + 1, || Entry { value: make(), generation: 0 });
         self.entries[index].generation = generation_of(key);
     }
 
     /// Takes note that the thing is gone, if it is there, and returns what it has left.
+    #[inline]
     pub(crate) fn remove(&mut self, key: K) -> Option<&mut V> {
         let entry = self.entries.get_mut(index_of(key) as usize)?;
         if entry.generation != generation_of(key) {
@@ -75,6 +85,12 @@ impl<K: Key, V> Parallel<K, V> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let had = (0..).zip(&self.entries).filter(|(_, entry)| entry.generation > 0);
         had.map(|(index, entry)| (key_of(index, entry.generation), &entry.value))
+    }
+
+    /// Returns the entries of all things, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        let had = (0..).zip(&mut self.entries).filter(|(_, entry)| entry.generation > 0);
+        had.map(|(index, entry)| (key_of(index, entry.generation), &mut entry.value))
     }
 
     /// Returns the entries without their keys.
@@ -133,6 +149,7 @@ mod tests {
         assert!(!table.is_empty() && !table.contains_key(a));
         assert_eq!(table.iter().collect::<Vec<_>>(), [(c, &3)]);
         table.add(a, || 1);
-        assert_eq!(table.values().collect::<Vec<_>>(), [&1, &3]);
+        table.iter_mut().for_each(|(_, value)| *value *= 10);
+        assert_eq!(table.values().collect::<Vec<_>>(), [&10, &30]);
     }
 }

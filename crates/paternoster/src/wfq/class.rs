@@ -111,15 +111,15 @@ impl Classes {
         old: Age,
         cost_of: impl Fn(SiblingsId) -> Units,
     ) -> Option<SiblingsId> {
-        self.only.or_else(|| {
-            let may_be_served = |&class: &IoClass| {
-                !(all[self.siblings(class)].directions() & directions).is_empty()
-            };
-            let mut waiting = IoClass::ALL.into_iter().filter(may_be_served);
-            let is_due = |class: &IoClass| self.is_due(*class, old, &cost_of);
-            let next = waiting.clone().find(is_due).or_else(|| waiting.next())?;
-            Some(self.siblings(next))
-        })
+        if self.only.is_some() {
+            return self.only;
+        }
+        let may_be_served =
+            |&class: &IoClass| !(all[self.siblings(class)].directions() & directions).is_empty();
+        let mut waiting = IoClass::ALL.into_iter().filter(may_be_served);
+        let is_due = |class: &IoClass| self.is_due(*class, old, &cost_of);
+        let next = waiting.clone().find(is_due).or_else(|| waiting.next())?;
+        Some(self.siblings(next))
     }
 
     /// Returns whether it is the turn of a lower class.

@@ -12,7 +12,7 @@ impl<T: Trace> Wfq<T> {
     /// A request has completed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
-        let gone = self.in_flight.remove(rq).expect("it was dispatched");
+        let gone = *self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;
         let top = self.tree.context(context_of(cx, rq)).top;
         self.tree.nodes[top].demand.leave(cx.now);

@@ -85,7 +85,10 @@ impl<T: Trace> Wfq<T> {
         let queue = ContextQueue::new(Order::of(&cx.device));
         let context = Context { ioc, group, own, top, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(context);
-        self.contexts.get_or_insert_with(ioc, SmallVec::default).push(node);
+        if !self.contexts.contains_key(ioc) {
+            self.contexts.add(ioc, SmallVec::default);
+        }
+        self.contexts[ioc].push(node);
         node
     }
 
@@ -98,14 +101,14 @@ impl<T: Trace> Wfq<T> {
         let weights = &cx.groups[group];
         let (weight, leaf) = (weights.weight().value(), weights.leaf_weight().value());
         let nodes = self.tree.add_group(group, parent, weight, leaf);
-        self.groups.insert(group, nodes);
+        self.groups.add(group, || nodes);
         self.follow_limits(cx, group);
         nodes
     }
 
     /// The I/O context makes no more requests: its nodes are freed, those with requests later.
     pub(super) fn exit(&mut self, ioc: IocId) {
-        for node in self.contexts.remove(ioc).unwrap_or_default() {
+        for node in self.contexts.remove(ioc).map(std::mem::take).unwrap_or_default() {
             let context = self.tree.context_mut(node);
             context.exited = true;
             if context.is_unused() {
@@ -120,7 +123,7 @@ impl<T: Trace> Wfq<T> {
         self.limit(cx, nodes.node, &GroupLimits::NONE);
         self.set_target(cx, group, None);
         self.groups.remove(group);
-        for nodes in self.contexts.values_mut() {
+        for (_, nodes) in self.contexts.iter_mut() {
             nodes.retain(|node| {
                 let stays = self.tree.context(*node).group != group;
                 if !stays {

@@ -17,7 +17,7 @@
 //! where the machine is busy, as clients that have lost their core ask for nothing at any depth.
 
 use super::node::{GroupNodes, Node, NodeId, Tree};
-use crate::arena::{GroupId, SideTable};
+use crate::arena::{GroupId, Parallel};
 use crate::stats::DemandStats;
 use crate::time::{Instant, Nanos};
 
@@ -281,7 +281,7 @@ impl Contest {
     pub(super) fn measure(
         &mut self,
         tree: &mut Tree,
-        groups: &SideTable<GroupId, GroupNodes>,
+        groups: &Parallel<GroupId, GroupNodes>,
         now: Instant,
         depth: u32,
         among_gaps: bool,

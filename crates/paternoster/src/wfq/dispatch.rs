@@ -246,7 +246,8 @@ impl<T: Trace> Wfq<T> {
         let request = &cx.requests[rq];
         let charge = self.pricing.charge(request);
         let (class, sectors) = (Class::of(request), moved(request));
-        self.in_flight.insert(rq, InFlight { charge, window, sectors, class, in_device: true });
+        let entry = InFlight { charge, window, sectors, class, in_device: true };
+        self.in_flight.add(rq, || entry);
         charge
     }
 }

@@ -72,7 +72,7 @@ mod window;
 
 pub use service::Vtime;
 
-use crate::arena::{GroupId, IocId, RequestId, SideTable};
+use crate::arena::{GroupId, IocId, Parallel, RequestId};
 use crate::dump::Dump;
 use crate::group::GroupEvent;
 use crate::request::{Bio, SectorCount};
@@ -117,11 +117,11 @@ pub struct Wfq<T> {
     /// Who has a share, and whose turn it is.
     tree: Tree,
     /// The nodes of groups that have had a request.
-    groups: SideTable<GroupId, GroupNodes>,
+    groups: Parallel<GroupId, GroupNodes>,
     /// The nodes of each I/O context: nearly always one.
-    contexts: SideTable<IocId, SmallVec<[NodeId; 1]>>,
+    contexts: Parallel<IocId, SmallVec<[NodeId; 1]>>,
     /// What is known of requests in flight, and of requeued ones.
-    in_flight: SideTable<RequestId, InFlight>,
+    in_flight: Parallel<RequestId, InFlight>,
     /// Requests that wait.
     queued: u32,
     /// Requests that were dispatched, and have neither completed nor been requeued.
@@ -153,9 +153,9 @@ impl<T: Trace> Wfq<T> {
         let pricing = Pricing::set_by(&tunables);
         Self {
             tree: Tree::new(tunables.burst()),
-            groups: SideTable::new(),
-            contexts: SideTable::new(),
-            in_flight: SideTable::new(),
+            groups: Parallel::default(),
+            contexts: Parallel::default(),
+            in_flight: Parallel::default(),
             queued: 0,
             in_device: 0,
             windows: Windows::new(pricing.base()),
