@@ -81,8 +81,7 @@ impl Class {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn take(&mut self, requests: &mut Requests, rq: RequestId) {
         let direction = requests[rq].direction() as usize;
-        self.next[direction] = SortList::after(requests, rq);
-        self.sorted[direction].remove(requests, rq);
+        self.next[direction] = self.sorted[direction].remove(requests, rq);
         self.fifo[direction].remove(requests, rq);
     }
 }
@@ -152,7 +151,7 @@ impl<T: Trace> MqDeadline<T> {
     /// two busy classes the batch therefore rarely grows, and writes starve for the wrong class.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick_aged(&mut self, cx: &mut Cx) -> Option<RequestId> {
-        // Of two classes one is lower. Most often only one has requests.
+        // Ageing needs requests in at least two classes.
         let [rt, be, idle] = self.classes.each_ref().map(|class| class.queued() > 0);
         if !(rt && be || idle && (rt || be)) {
             return None;

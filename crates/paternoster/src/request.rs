@@ -431,11 +431,12 @@ impl Request {
         &self.bios
     }
 
-    /// The name of the bio that it was made of, by which traces name the request.
+    /// The name of the bio that it was made of, by which traces name the request. A request that is
+    /// gone has none: 0, and debug builds panic.
     #[inline]
     pub fn name(&self) -> u64 {
         debug_assert!(!self.bios.is_empty(), "a request that exists has a bio");
-        // Where nothing is traced, a check would be all that is left of it.
+        // Without a trace nothing uses the name, and this lets the compiler drop it whole.
         self.bios.first().copied().unwrap_or_default()
     }
 
@@ -484,7 +485,7 @@ pub(crate) mod tests {
 
     /// A request of that bio alone.
     pub(crate) fn request(requests: &mut Requests, bio: &Bio) -> RequestId {
-        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default(), false)
+        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default())
     }
 
     #[test]

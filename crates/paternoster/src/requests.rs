@@ -23,7 +23,6 @@ impl Requests {
         bio: &Bio,
         io_prio: IoPrio,
         group: GroupId,
-        bound: bool,
     ) -> RequestId {
         self.made += 1;
         // Its links are as they were left: it is in no list.
@@ -41,7 +40,8 @@ impl Requests {
         request.sequence = self.made;
         request.place = Place::Made;
         request.urgency = urgency_of(bio);
-        request.bound = bound;
+        // A request that bypasses the scheduler is marked by the elevator.
+        request.bound = true;
         // Zeroes carry no data to gather.
         request.never_merge = !bio.is_mergeable() || bio.op == Op::WriteZeroes;
         request.bios = UserDataList::from_buf_and_len([bio.user_data, 0], 1);

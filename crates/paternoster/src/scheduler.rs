@@ -113,8 +113,9 @@ pub struct Rules {
     /// Whether it takes bios with [`BioFlags::FUA`](crate::BioFlags::FUA) and no other reason to
     /// bypass it. In Linux they bypass every scheduler.
     pub takes_fua: bool,
-    /// [`Scheduler::allow_merge`] only answers, so that it is not asked of the request of the last
-    /// merge where that does not touch the bio. In Linux it always is, and BFQ acts there.
+    /// [`Scheduler::allow_merge`] has no effect besides its answer. Then it is not called for the
+    /// request of the last merge unless the bio touches that. Linux always calls it, and BFQ acts
+    /// on it.
     pub pure_merging: bool,
 }
 
@@ -245,9 +246,9 @@ pub trait Scheduler {
     /// Linux: a task that has changed its group takes its queue along before it merges anything.
     fn offer(&mut self, _cx: &mut Cx, _bio: &Bio) {}
 
-    /// Returns whether `bio` may merge into `rq`. It is asked for each candidate that passes the
-    /// general rules, and once more before the merge is made. One that never acts may say so in
-    /// its rules ([`Rules::pure_merging`]).
+    /// Returns whether `bio` may merge into `rq`. It is called for each candidate that passes the
+    /// general rules, and once more before the merge is made; for the request of the last merge,
+    /// [`Rules::pure_merging`] decides when.
     fn allow_merge(&mut self, _cx: &mut Cx, _rq: RequestId, _bio: &Bio) -> bool {
         true
     }

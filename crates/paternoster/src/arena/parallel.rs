@@ -1,4 +1,4 @@
-//! A table beside an arena, of what is at hand for each of its things at each request.
+//! A table of what every request looks up, indexed like an arena.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -7,13 +7,12 @@ use slotmap::Key;
 
 use super::{Entry, generation_of, index_of, key_of};
 
-/// A table beside an arena, of what is at hand for each of its things at each request. A look-up is
-/// a bound and a load, as in the arena: unlike in a [`super::SideTable`] nothing has to say whether
-/// there is an entry. In return entries that nobody has are filled, and what a removed thing has
-/// left stays until the next thing with that slot comes.
+/// A table of what every request looks up, indexed like an arena. A look-up is a bound and a load,
+/// where a [`super::SideTable`] asks an Option as well. In return unused entries hold a value that
+/// means nothing, and a removed value stays until its entry is used again.
 #[derive(Debug)]
 pub(crate) struct Parallel<K, V> {
-    /// An entry that nobody has is of generation 0.
+    /// An unused entry is of generation 0.
     entries: Vec<Entry<V>>,
     kind: PhantomData<K>,
 }
@@ -25,7 +24,8 @@ impl<K, V> Default for Parallel<K, V> {
 }
 
 impl<K: Key, V> Parallel<K, V> {
-    /// Makes the entry of a new thing, and those before it that nobody has yet.
+    /// Makes the entry of a new thing. Where the table ends before it, `make` is called for each
+    /// entry in between as well, so it has no effect besides its value.
     #[inline]
     pub(crate) fn add(&mut self, key: K, mut make: impl FnMut() -> V) {
         let index = index_of(key) as usize;
@@ -101,6 +101,8 @@ impl<K: Key, V> Parallel<K, V> {
 
 impl<K: Key, V> Index<K> for Parallel<K, V> {
     type Output = V;
+    /// The value of that thing. Where it has none, debug builds panic, and others may return one
+    /// that means nothing or is another thing's.
     #[inline]
     fn index(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key), "{key:?} is gone");

@@ -3,8 +3,8 @@
 
 use crate::time::{Hz, Ticks};
 
-/// Declares the time constants: a name each, and its length in milliseconds, which are rounded up
-/// to ticks; then as a part of a second, which is rounded down.
+/// Declares the time constants by name and length. Lengths in milliseconds are rounded up to ticks;
+/// those that are parts of a second are rounded down, as Linux divides.
 macro_rules! time_constants {
     (
         milliseconds { $( $(#[$doc:meta])* $name:ident: $millis:literal; )+ }

@@ -28,8 +28,9 @@ pub(super) struct ContextState {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// Binds a request to its queue when it is made, with the I/O priority of its context. Usually
-    /// the context has a queue, and nothing has changed since its last request.
+    /// Binds a request to its queue when it is made, with the I/O priority of its context; or at a
+    /// switch to CFQ, where it may have an older one. Usually the context has a queue, and nothing
+    /// has changed since its last request.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn bind_request(&mut self, cx: &mut Cx, rq: RequestId) {
         let request = &cx.requests[rq];

@@ -233,6 +233,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn attach(&mut self, cx: &mut Cx) {
+        assert!(self.groups.is_empty(), "a scheduler is attached once, and new");
         self.attach_kernel(cx);
         self.read_clock(cx);
         self.ensure_group(cx, cx.groups.root());

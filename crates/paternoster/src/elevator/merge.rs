@@ -74,30 +74,34 @@ struct Candidate {
     site: MergeSite,
 }
 
-/// A bio that merges with no request. Its own is inserted next, and looks once more.
+/// A bio merged with no request. If a request is made of it, that looks for one to absorb it.
 #[derive(Clone, Copy)]
 pub(super) struct Unmerged {
-    /// It has looked into the hash, where no request ends where the bio starts.
+    /// The hash was searched, and no request in it ends where the bio starts.
     none_before: bool,
 }
 
+impl Unmerged {
+    /// The hash may have a request that ends where the bio starts.
+    const SOME_MAY_END_THERE: Self = Self { none_before: false };
+}
+
 impl<S: Scheduler> Elevator<S> {
-    /// Merges `bio` into a queued request, if it finds one that takes it.
+    /// Merges `bio` into a queued request, or says what it has found out where none takes it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn merge_bio(&mut self, bio: &Bio) -> Result<(RequestId, MergeKind), Unmerged> {
-        const MAYBE: Unmerged = Unmerged { none_before: false };
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
-            return Err(MAYBE);
+            return Err(Unmerged::SOME_MAY_END_THERE);
         }
         self.scheduler.offer(&mut self.cx, bio);
         if self.scheduler.rules().merging == MergeRules::ListScan {
-            return self.merge_by_scan(bio).ok_or(MAYBE);
+            return self.merge_by_scan(bio).ok_or(Unmerged::SOME_MAY_END_THERE);
         }
         let found = self.find_candidate(bio)?;
         if !self.may_merge(found.rq, bio) {
-            return Err(MAYBE);
+            return Err(Unmerged::SOME_MAY_END_THERE);
         }
-        self.merge_into(bio, found).map_err(|_| MAYBE)?;
+        self.merge_into(bio, found).map_err(|_| Unmerged::SOME_MAY_END_THERE)?;
         Ok((self.after_merge(bio, found), found.kind))
     }
 
@@ -110,15 +114,15 @@ impl<S: Scheduler> Elevator<S> {
             return Ok(Candidate { rq: last, kind, site: MergeSite::Cache });
         }
         if self.merging.nomerges == NoMerges::SimpleOnly {
-            return Err(Unmerged { none_before: false });
+            return Err(Unmerged::SOME_MAY_END_THERE);
         }
-        let before = self.merging.hash.find(&self.cx.requests, bio.sector);
-        if let Some(rq) = before
+        let ends_before = self.merging.hash.find(&self.cx.requests, bio.sector);
+        if let Some(rq) = ends_before
             && self.may_merge(rq, bio)
         {
             return Ok(Candidate { rq, kind: MergeKind::Back, site: MergeSite::Hash });
         }
-        let unmerged = Unmerged { none_before: before.is_none() };
+        let unmerged = Unmerged { none_before: ends_before.is_none() };
         let rq = self.scheduler.find_front_merge(&self.cx, bio).ok_or(unmerged)?;
         let front = Candidate { rq, kind: MergeKind::Front, site: MergeSite::Tree };
         if self.may_merge(rq, bio) { Ok(front) } else { Err(unmerged) }

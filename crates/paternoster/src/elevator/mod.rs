@@ -197,7 +197,8 @@ impl<S: Scheduler> Elevator<S> {
         let bypasses = bio.bypasses() && !(self.scheduler.rules().takes_fua && bio.has_fua_only());
         if bypasses {
             arrived(&mut self.stats, group);
-            let rq = self.make(&bio, false);
+            let rq = self.make(&bio);
+            self.cx.requests.get_mut(rq).bound = false;
             self.bypass.push(&mut self.cx.requests, rq, self.cx.now);
             self.waits(rq, Place::Bypassing);
             return Submitted::Queued(rq);
@@ -214,7 +215,7 @@ impl<S: Scheduler> Elevator<S> {
             return Submitted::Later(bio.with_flags(bio.flags | BioFlags::RETRIED));
         }
         arrived(&mut self.stats, group);
-        let rq = self.make(&bio, true);
+        let rq = self.make(&bio);
         self.scheduler.bind(&mut self.cx, rq);
         if let Some(into) = self.merge_at_insert(rq, unmerged) {
             return Submitted::Merged { into, kind: MergeKind::Back };
@@ -477,9 +478,9 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn make(&mut self, bio: &Bio, bound: bool) -> RequestId {
+    fn make(&mut self, bio: &Bio) -> RequestId {
         let IoContext { io_prio, group, .. } = *self.cx.contexts.request_made(bio.ioc);
-        let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group, bound);
+        let rq = self.cx.requests.add(self.cx.now, bio, io_prio, group);
         self.cx.groups.request_made(group);
         self.admission.made(bio.op);
         rq

@@ -124,9 +124,11 @@ pub(crate) trait Nodes {
         false
     }
 
-    /// Gives `heir` the summary of `node`: it now has below it what hung from that.
+    /// Gives `heir` the summary of `node`, whose place in the tree it has taken.
     #[inline]
-    fn inherit_summary(&mut self, _heir: Slot, _node: Slot) {}
+    fn inherit_summary(&mut self, _heir: Slot, _node: Slot) {
+        debug_assert!(!Self::SUMMARIZED, "a table with summaries says how they are inherited");
+    }
 }
 
 /// A tree by its root. It knows no keys: the caller finds the place of a new node.
@@ -200,8 +202,8 @@ impl Tree {
     }
 
     /// Puts `node` at that place, which is free, and restores the balance. Where nodes have
-    /// summaries, its own and those above already are as if it were there: who looks for the place
-    /// passes them all.
+    /// summaries, the caller has updated them on the way down: those of `node` and of all above it
+    /// count it already.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn insert_below(
         &mut self,
@@ -282,7 +284,8 @@ impl Tree {
         self.rotate(nodes, grandparent, side.other());
     }
 
-    /// Takes `node` out and restores the balance.
+    /// Takes `node` out and restores the balance. Its links mean nothing then; debug builds clear
+    /// them, for [`may_take`](Self::may_take) and [`may_hold`](Self::may_hold).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn remove<N: Nodes>(&mut self, nodes: &mut N, node: Slot) {
         let links = *nodes.links(node);
@@ -412,7 +415,8 @@ impl Tree {
         nodes.summarize(node);
     }
 
-    /// What hangs below `parent` in the place of `gone` (at the root without a parent).
+    /// Hangs `new` below `parent` in the place of `gone`, or at the root where there is no parent.
+    /// The caller sets the parent of `new`.
     #[inline]
     fn hang(&mut self, nodes: &mut impl Nodes, parent: Slot, gone: Slot, new: Slot) {
         if parent.is_none() {

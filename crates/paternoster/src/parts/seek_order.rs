@@ -27,9 +27,8 @@ impl SeekOrder {
         sorted: &SortList,
         rq: RequestId,
     ) -> Option<RequestId> {
-        let after = SortList::after(requests, rq)
-            .or_else(|| sorted.first(requests).filter(|&first| first != rq));
-        let before = SortList::before(requests, rq);
+        let (before, after) = SortList::neighbours(requests, rq);
+        let after = after.or_else(|| sorted.first(requests).filter(|&first| first != rq));
         self.better(requests, after, before)
     }
 
@@ -52,15 +51,15 @@ impl SeekOrder {
     }
 
     /// Returns whether `a` costs less than `b`. Of two that cost the same the higher sector is
-    /// first.
+    /// first; of two that are too far behind to be weighed, the lower one.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_first(&self, a: Sector, b: Sector) -> bool {
         match (a >= self.from, b >= self.from) {
             (true, true) => a <= b,
             (true, false) => a.0 - self.from.0 <= self.cost_back(b).unwrap_or(u64::MAX),
             (false, true) => b.0 - self.from.0 > self.cost_back(a).unwrap_or(u64::MAX),
-            // Far behind both belong to a new sweep, which begins with the lowest sector.
             (false, false) => match (self.cost_back(a), self.cost_back(b)) {
+                // Both belong to a new sweep, which begins with the lowest sector.
                 (None, None) => a <= b,
                 (None, Some(_)) => false,
                 (Some(_), None) => true,
@@ -69,7 +68,7 @@ impl SeekOrder {
         }
     }
 
-    /// Returns what the way back to `sector` costs; none if that is too far behind.
+    /// Returns what the way back to `sector` costs; none where it is too far behind to be weighed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn cost_back(&self, sector: Sector) -> Option<u64> {
         let distance = self.from.0 - sector.0;

@@ -15,7 +15,7 @@ struct SortNode {
     links: TreeLinks,
     before: Slot,
     after: Slot,
-    /// That of the request's key.
+    /// That of the request's key while it is in a list, else 0.
     generation: Generation,
 }
 
@@ -37,13 +37,20 @@ impl SortNodes {
         self.0.resize(slot.index() + 1, SortNode::default());
     }
 
+    /// The slot of a request that is in a list.
     #[inline]
     fn slot(&self, rq: RequestId) -> Slot {
+        debug_assert!(self.slot_if_listed(rq).is_some(), "a request is in a list");
+        Slot::of(rq)
+    }
+
+    /// The slot of a request, or the empty one if it is in no list.
+    #[inline]
+    fn slot_if_listed(&self, rq: RequestId) -> Slot {
         let slot = Slot::of(rq);
-        let exists =
-            self.0.get(slot.index()).is_some_and(|node| node.generation == Generation::of(rq));
-        debug_assert!(exists, "a request exists, and is in a list");
-        slot
+        let node = self.0.get(slot.index());
+        let is_listed = node.is_some_and(|node| node.generation == Generation::of(rq));
+        if is_listed { slot } else { Slot::NONE }
     }
 
     #[inline]
@@ -103,9 +110,9 @@ impl Nodes for SortNodes {
 ///
 /// # Panics
 ///
-/// Where a request has never been made. In debug builds where a request is gone, where one is
-/// inserted that has neighbours in a sort list already, and where one is removed that is not in
-/// this list, if its links show it.
+/// Where a request is inserted that has never been made. In debug builds where one is inserted that
+/// has neighbours in a sort list already, and where one is removed or moved that is in none, or is
+/// not in this list, if its links show it.
 #[derive(Debug, Default)]
 pub struct SortList {
     tree: Tree,
@@ -168,15 +175,17 @@ impl SortList {
         nodes.gap(place)
     }
 
-    /// Removes `rq`, which is in it.
+    /// Removes `rq`, which is in it. Returns the request that followed it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
+    pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) -> Option<RequestId> {
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
         debug_assert!(self.tree.may_hold(nodes, slot), "a request is taken out where it is");
         self.known = None;
         self.tree.remove(nodes, slot);
-        let SortNode { before, after, .. } = *nodes.at(slot);
+        let node = nodes.at_mut(slot);
+        let (before, after) = (node.before, node.after);
+        node.generation = Generation::default();
         if before.is_none() {
             self.first = after;
         } else {
@@ -189,6 +198,7 @@ impl SortList {
             let node = nodes.at_mut(slot);
             (node.before, node.after) = (Slot::NONE, Slot::NONE);
         }
+        nodes.request(after)
     }
 
     /// Moves `rq` to its place after its start has changed.
@@ -212,18 +222,28 @@ impl SortList {
         self.first.is_none()
     }
 
-    /// The request that follows `rq` in sector order.
-    #[inline]
+    /// The request that follows `rq` in sector order; none if `rq` is in no list.
     pub fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         let nodes = &requests.sort_nodes;
-        nodes.request(nodes.at(nodes.slot(rq)).after)
+        nodes.request(nodes.at(nodes.slot_if_listed(rq)).after)
     }
 
-    /// The request that precedes `rq` in sector order.
-    #[inline]
+    /// The request that precedes `rq` in sector order; none if `rq` is in no list.
     pub fn before(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         let nodes = &requests.sort_nodes;
-        nodes.request(nodes.at(nodes.slot(rq)).before)
+        nodes.request(nodes.at(nodes.slot_if_listed(rq)).before)
+    }
+
+    /// Both neighbours in sector order of `rq`, which is in a list: the one before it and the one
+    /// after it.
+    #[inline]
+    pub(crate) fn neighbours(
+        requests: &Requests,
+        rq: RequestId,
+    ) -> (Option<RequestId>, Option<RequestId>) {
+        let nodes = &requests.sort_nodes;
+        let &SortNode { before, after, .. } = nodes.at(nodes.slot(rq));
+        (nodes.request(before), nodes.request(after))
     }
 
     /// A request that starts at `sector`: of several, the first met on the way down, which
@@ -318,6 +338,23 @@ mod tests {
         list.remove(&mut requests, equals[1]);
         assert_eq!(list.find_start(&requests, Sector(100)), Some(equals[2]));
         assert_eq!(list.find_start(&requests, Sector(99)), None);
+    }
+
+    /// Also where its slot was another request's, which had neighbours.
+    #[test]
+    fn request_that_is_in_no_list_has_no_neighbours() {
+        let (mut list, mut requests) = (SortList::default(), Requests::default());
+        let never = request(&mut requests, &bio(100..108));
+        let [low, mid, high] = [92, 100, 108].map(|start| insert(&mut list, &mut requests, start));
+        list.remove(&mut requests, mid);
+        requests.remove(mid);
+        let other = request(&mut requests, &bio(100..108));
+        assert_eq!(Slot::of(other), Slot::of(mid));
+        for rq in [never, mid, other] {
+            let neighbours = [SortList::before(&requests, rq), SortList::after(&requests, rq)];
+            assert_eq!(neighbours, [None, None]);
+        }
+        assert_eq!(SortList::neighbours(&requests, low), (None, Some(high)));
     }
 
     /// A bio at 100 belongs before the request at 108, until that one starts at 96.

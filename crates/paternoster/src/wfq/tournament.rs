@@ -105,15 +105,14 @@ impl Tournament {
         while at > 1 {
             let other = winners[at ^ 1];
             let rival = &seats[other as usize];
+            at /= 2;
             if rival.is_before(least) {
                 (winner, least) = (other, rival);
+                if winners[at] == winner {
+                    return; // Further up nothing depended on this seat.
+                }
             }
-            at /= 2;
-            let before = &mut winners[at];
-            if *before == winner && winner != seat {
-                return; // Further up nothing depended on this seat.
-            }
-            *before = winner;
+            winners[at] = winner;
         }
         *first = *least;
     }

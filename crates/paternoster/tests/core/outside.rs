@@ -2,7 +2,7 @@
 //! of its work, its order is what is dispatched, and merging works with it.
 
 use paternoster::scheduler::{
-    Cx, InsertAt, Scheduler, SortList, WaitingRequests, tunable_methods, tunables,
+    Cx, Fifo, InsertAt, Scheduler, SortList, WaitingRequests, tunable_methods, tunables,
 };
 use paternoster::{
     Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, IocId, MergeKind, Nanos, NoTrace,
@@ -164,4 +164,67 @@ fn it_is_switched_to_and_gives_up_all_that_it_holds() {
     assert_eq!(dispatch(&mut driver, Instant::START), None, "the device is full");
     driver.requeue(Instant::START, rq);
     assert_eq!(serve(&mut driver), [[500], [300], [100]]);
+}
+
+tunables! {
+    struct NoTunables of "in-order";
+    unused: "count", 0, 0, 0, "Nothing.";
+}
+
+/// In order of arrival: what waits is in no sort list.
+struct InOrder {
+    fifo: Fifo,
+    tunables: NoTunables,
+    trace: NoTrace,
+}
+
+impl Scheduler for InOrder {
+    type Trace = NoTrace;
+
+    fn name(&self) -> &'static str {
+        "in-order"
+    }
+
+    fn insert(&mut self, cx: &mut Cx, rq: RequestId, _: InsertAt) {
+        self.fifo.push(&mut cx.requests, rq, cx.now);
+    }
+
+    fn requests_merged(&mut self, cx: &mut Cx, rq: RequestId, absorbed: RequestId) {
+        if cx.requests[absorbed].is_queued() {
+            self.fifo.absorb(&mut cx.requests, rq, absorbed);
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx) -> Option<RequestId> {
+        self.fifo.pop(&mut cx.requests)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.fifo.is_empty()
+    }
+
+    tunable_methods!(tunables: NoTunables);
+
+    fn trace(&mut self) -> &mut NoTrace {
+        &mut self.trace
+    }
+}
+
+/// A request that has grown looks for its neighbours, of which it has none.
+#[test]
+fn bios_merge_in_one_without_a_sort_list() {
+    let tunables = NoTunables::with_defaults();
+    let in_order = InOrder { fifo: Fifo::default(), tunables, trace: NoTrace };
+    let mut elevator = Elevator::new(in_order, Device::disk(1), Instant::START);
+    let root = elevator.groups().root();
+    let ioc = elevator.add_io_context(Instant::START, IoPrio::default(), root);
+    let mut driver = Driver::new(elevator);
+    let mut submit = |sector| driver.submit(Instant::START, read(ioc, sector));
+    let Arrival::Queued(first) = submit(100) else { panic!("it is new") };
+    assert_eq!(submit(108), Arrival::Merged { into: first, kind: MergeKind::Back });
+    assert_eq!(submit(92), Arrival::Merged { into: first, kind: MergeKind::Front });
+    assert!(matches!(submit(500), Arrival::Queued(_)));
+    driver.check();
+    let rq = driver.dispatch_next(Instant::START).expect("two wait");
+    assert_eq!(driver.elevator().request(rq).user_data(), [100, 108, 92]);
 }

@@ -31,6 +31,13 @@ impl<L: Lookup> Wf2q<L> {
                 assert_eq!(tree.weight_sum, sum, "the weights of all in it");
             }
             assert_eq!(server.active, active, "entities on active trees");
+            for node in [server.next, server.in_service] {
+                let is_member = || {
+                    let id = self.entities[node].id;
+                    self.entities.exists(id) && self.entities[node].parent == group
+                };
+                assert!(node.is_none() || is_member(), "who is next or served is in the group");
+            }
         }
         for (_, entity) in self.entities.iter() {
             assert_eq!(entity.above, self.servers[entity.parent].entity, "that of its group");

@@ -125,6 +125,9 @@ pub(in crate::bfq) struct Entity {
     pub(super) requests: u32,
 }
 
+/// What trees and servers look at is one line of the cache.
+const _: () = assert!(std::mem::offset_of!(Entity, id) <= 64);
+
 impl Entity {
     fn new(group: Option<GroupId>, member: Membership, weight: u32, class: IoClass) -> Self {
         let Membership { parent, above } = member;
@@ -208,7 +211,8 @@ impl Entity {
     }
 }
 
-/// The entities of one device by slot. The first is the empty one, and means nothing.
+/// The entities of one device by slot. The first is the empty one; its links are written by the
+/// trees, and are never read.
 #[derive(Debug)]
 pub(in crate::bfq) struct Entities {
     table: Vec<Entity>,
@@ -237,6 +241,10 @@ impl Entities {
     pub(super) fn remove(&mut self, id: EntityId) -> &mut Entity {
         self.ids.remove(id).expect("an entity goes once");
         &mut self[Slot::of(id)]
+    }
+
+    pub(super) fn exists(&self, id: EntityId) -> bool {
+        self.ids.contains_key(id)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
@@ -318,8 +326,8 @@ impl Nodes for Entities {
     }
 }
 
-/// The same links, by which an entity is on the idle tree of its class. There none is looked for by
-/// its start.
+/// The same links, by which an entity is on the idle tree of its class. That tree needs no least
+/// starts, because it is never searched by start.
 pub(super) struct OnIdle<'a>(pub(super) &'a mut Entities);
 
 impl Nodes for OnIdle<'_> {

@@ -201,7 +201,8 @@ impl ClassTree {
     }
 }
 
-/// Where one that finishes then belongs, behind those of an equal finish. Visits those above it.
+/// Returns the place of an entity with that finish, behind those of an equal one. Calls `visit` for
+/// all above that place.
 #[inline]
 fn place_of(
     tree: &Tree,
