@@ -7,6 +7,7 @@ mod audit;
 mod bench;
 mod bench_live;
 mod bench_sched;
+mod build;
 mod cargo;
 mod commit;
 mod compare;
@@ -64,6 +65,8 @@ enum Command {
     Goldens(goldens::Args),
     /// Compare what random job files do under fio with what they do in the laboratory
     FioJudge(fio_judge::Args),
+    /// Build the server's program; with --pgo, optimised by a profile of what it does
+    Build(build::Args),
     /// Measure
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -103,6 +106,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Decisions(args) => decisions::run(args),
         Command::Goldens(args) => goldens::run(args),
         Command::FioJudge(args) => fio_judge::run(args),
+        Command::Build(args) => build::run(args),
         Command::Bench(bench) => bench::run(bench),
     }
 }
