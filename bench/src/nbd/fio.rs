@@ -54,6 +54,11 @@ impl Client {
         String::from_utf8(output.stdout).context("fio's report")
     }
 
+    /// The number of its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Whether it has not ended yet.
     pub(super) fn is_at_work(&mut self) -> Result<bool> {
         Ok(self.process.try_wait().context("asking for fio")?.is_none())

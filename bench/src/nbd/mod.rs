@@ -8,18 +8,22 @@
 //!   load      what the client asks of a server
 //!   fio       the client, and what is read of its report
 //!   servers   how each is started
+//!   counters  processor time, sleeps and interrupts of a process
+//!   watched   a server under a load, with what it and its client cost
 //!   table     medians and ratios
 //!   one_by_one   one request at a time, with its costs, and one server up at a time
 //! ```
 
+mod counters;
 pub(crate) mod fio;
 mod load;
 mod one_by_one;
 mod servers;
 mod table;
+mod watched;
 
 use anyhow::{Context, Result, bail};
-use fio::{fio, sample};
+use fio::fio;
 use load::Load;
 use paternoster::SchedulerKind;
 use servers::{Backing, Engine, KINDS, Kind, Ours, Poll, Program, Server, Variant};
@@ -27,6 +31,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 use table::Samples;
+use watched::watch;
 
 /// Bytes of the disk, which the page cache holds.
 const DISK_SIZE: usize = 256 << 20;
@@ -40,7 +45,7 @@ pub struct Args {
     /// beside nbdkit with their disks in memory, one up at a time: free, and pinned together with
     /// the client to two processors and to one; with sleeps, interrupts and processor time of a
     /// request. Unless told: 11 rounds of 1 s, of read-4k and write-4k
-    #[arg(long = "depth-1", conflicts_with_all = ["threads", "engines", "connections"])]
+    #[arg(long = "depth-1", conflicts_with_all = ["threads", "engines", "connections", "backings"])]
     one_by_one: bool,
     /// Rounds, each with every load and server
     #[arg(long, default_value = "3", default_value_if("one_by_one", "true", "11"))]
@@ -65,6 +70,14 @@ pub struct Args {
     #[arg(long, value_name = "COUNTS", default_value = "1,4,16", value_delimiter = ',')]
     #[arg(value_parser = connections)]
     connections: Vec<u32>,
+    /// What the servers keep their disks in, with commas: memory, file (in the page cache), direct
+    /// (a file past it)
+    #[arg(long, value_name = "BACKINGS", default_value = "memory,file,direct")]
+    #[arg(value_delimiter = ',')]
+    backings: Vec<Backing>,
+    /// Requests that our server keeps in its disk; its own default unless told
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: Option<u32>,
     /// Kinds of requests, with commas: read-4k, write-4k, read-64k, read-1m
     #[arg(long, value_name = "KINDS", default_value = "read-4k,write-4k,read-64k,read-1m")]
     #[arg(default_value_if("one_by_one", "true", "read-4k,write-4k"))]
@@ -117,9 +130,10 @@ pub fn run(args: &Args, program: &Path) -> Result<()> {
 /// The servers that are to be compared, ours in each variant.
 fn wanted<'a>(args: &Args, program: &'a Path) -> Vec<(&'static Kind, Ours<'a>)> {
     let variants = variants(&args.threads, &args.engines);
-    let scheduler = args.scheduler;
-    let ours = |variant| Ours { program, scheduler, variant, poll: Poll::Auto };
-    let each = KINDS.iter().flat_map(|kind| {
+    let (scheduler, depth) = (args.scheduler, args.depth);
+    let ours = |variant| Ours { program, scheduler, depth, variant, poll: Poll::Auto };
+    let kinds = KINDS.iter().filter(|kind| args.backings.contains(&kind.backing));
+    let each = kinds.flat_map(|kind| {
         let times = if kind.program == Program::Paternoster { variants.len() } else { 1 };
         variants[..times].iter().map(move |&variant| (kind, ours(variant)))
     });
@@ -190,11 +204,10 @@ fn measure_one(
     samples: &mut Samples,
     index: usize,
 ) -> Result<f64> {
-    let report = fio(&server.uri, &fio_options(load, seconds))
+    let watched = watch(server, &fio_options(load, seconds), seconds)
         .with_context(|| format!("measuring {}: {load}", server.name()))?;
-    let sample = sample(&report)?;
-    samples.entry((load, index)).or_default().push(sample);
-    Ok(sample.iops)
+    samples.entry((load, index)).or_default().push(watched);
+    Ok(watched.sample.iops)
 }
 
 /// fio's options for a load of so many seconds.

@@ -3,43 +3,25 @@
 //!
 //! One server is up at a time: another that polls would take its processor. A round has every
 //! server in every place, every other round backwards, so that ours and nbdkit are neighbours.
-//!
-//! ```text
-//!   fio      ├─ starts ─┼─ ramp, 0.5 s ─┼─ measured, --seconds ─┤
-//!   counters               first ├─────────────────┤ second           all of it the same load
-//!   stat     first                                         second     ours: per request of its own
-//! ```
-//!
-//! Between the readings there were as many requests as fio had a second, times the seconds.
 
 mod costs;
-mod counters;
 mod idle;
 mod place;
 mod table;
 
-use super::DISK_SIZE;
-use super::fio::{Client, sample};
 use super::load::{self, Load};
 use super::servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server, Variant};
+use super::watched::{AROUND_FIO, watch};
 use super::{Args, fio_options};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use costs::{Costs, OwnCounters};
-use counters::Counters;
 use place::Place;
 use std::io::Write as _;
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 use table::{Round, Rounds};
 
-/// From fio's start to the first reading: it is connected then.
-const BEFORE: Duration = Duration::from_millis(700);
-/// From the second reading until fio would end if it had started at once.
-const AFTER: Duration = Duration::from_millis(100);
-/// What fio takes beside the time that it is told, about; only to say how long all takes.
-const AROUND_FIO: Duration = Duration::from_millis(400);
-/// What a server takes to start and to be filled, about; likewise.
+/// What a server takes to start and to be filled, about; only to say how long all takes.
 const AROUND_SERVER: Duration = Duration::from_millis(600);
 
 /// Who is measured.
@@ -146,7 +128,8 @@ impl Bench<'_> {
             Contender::Nbdkit => Poll::Auto,
         };
         let Self { args, program } = *self;
-        let ours = Ours { program, scheduler: args.scheduler, variant: Variant::default(), poll };
+        let (scheduler, depth, variant) = (args.scheduler, args.depth, Variant::default());
+        let ours = Ours { program, scheduler, depth, variant, poll };
         // Nobody reads the disk in a file.
         let server = contender.kind().start(dir, Path::new(""), ours);
         let server = server.with_context(|| format!("starting {}", contender.name()))?;
@@ -156,24 +139,14 @@ impl Bench<'_> {
 
     /// Measures a server under one request at a time.
     fn measure(&self, server: &Server, kind: load::Kind) -> Result<Round> {
-        let span = super::RAMP + Duration::from_secs(self.args.seconds.into());
         let own = OwnCounters::of(self.program, server)?;
-        let mut client =
-            Client::start(&server.uri, DISK_SIZE as u64, &one_by_one(kind, self.args.seconds))?;
-        sleep(BEFORE);
-        let before = Counters::read(server.pid())?;
-        sleep(span.saturating_sub(BEFORE + AFTER));
-        let counted = Counters::read(server.pid())?.since(&before)?;
-        if !client.is_at_work()? {
-            client.report()?;
-            bail!("fio ended before it was told to");
-        }
-        let sample = sample(&client.report()?)?;
+        let watched = watch(server, &one_by_one(kind, self.args.seconds), self.args.seconds)?;
         let own = match (own, OwnCounters::of(self.program, server)?) {
             (Some(before), Some(after)) => Some(after.since(&before)?),
             _ => None,
         };
-        Ok(Round { sample, costs: Costs::of(&counted, sample.iops), own })
+        let (sample, costs) = (watched.sample, Costs::of(&watched.server, watched.sample.iops));
+        Ok(Round { sample, costs, own })
     }
 }
 

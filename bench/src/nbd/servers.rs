@@ -14,11 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it greets a client.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// Requests that our server keeps in its disk.
-const OUR_DEPTH: &str = "16";
 
 /// What a server keeps its disk in.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Backing {
     /// Its own memory.
     Memory,
@@ -62,6 +60,8 @@ pub(super) struct Ours<'a> {
     /// The executable.
     pub(super) program: &'a Path,
     pub(super) scheduler: SchedulerKind,
+    /// Requests in its disk; its own default where absent.
+    pub(super) depth: Option<u32>,
     /// In what it differs from others of ours that are measured.
     pub(super) variant: Variant,
     /// Of a disk in memory; one in a file has the default.
@@ -226,7 +226,8 @@ impl Kind {
             }
             (Program::Paternoster, backing) => {
                 let cache = if backing == Backing::Direct { "direct" } else { "page" };
-                command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
+                command.args(["serve", "--log", "warn", "--export", "disk"]);
+                command.args(ours.depth.map(|depth| format!("--depth={depth}")));
                 command.args(["--scheduler", ours.scheduler.name(), "--cache", cache]);
                 let Variant { threads, engine } = ours.variant;
                 command.args(threads.map(|threads| format!("--threads={threads}")));
@@ -249,14 +250,15 @@ fn own(disk: &Path, socket: &Path) -> Result<PathBuf> {
 /// Writes the configuration of ours that serves memory, beside its socket; the command line cannot
 /// say that.
 fn memory_config(socket: &Path, ours: Ours<'_>) -> Result<PathBuf> {
-    let Ours { scheduler, variant: Variant { threads, engine }, poll, .. } = ours;
+    let Ours { scheduler, depth, variant: Variant { threads, engine }, poll, .. } = ours;
     let path = socket.with_extension("toml");
     let threads = threads.map_or(String::new(), |threads| format!("threads = {threads}\n"));
     let engine = engine.map(|engine| format!("engine = {:?}\n", engine.name()));
     let engine = engine.unwrap_or_default();
+    let depth = depth.map_or(String::new(), |depth| format!("depth = {depth}\n"));
     let text = format!(
         "unix = {:?}\nctl = {:?}\n{threads}{engine}\n[disks.disk0]\nbackend = \"memory\"\n\
-         size = \"{}M\"\nscheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\npoll = \"{}\"\n\n\
+         size = \"{}M\"\nscheduler = \"{scheduler}\"\n{depth}poll = \"{}\"\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
         control(socket).display().to_string(),

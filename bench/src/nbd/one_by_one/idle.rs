@@ -5,10 +5,10 @@
 //! clients.
 
 use super::super::DISK_SIZE;
+use super::super::counters::Counters;
 use super::super::fio::Client;
 use super::super::load;
 use super::costs::OwnCounters;
-use super::counters::Counters;
 use super::{Bench, CONTENDERS, directory, one_by_one};
 use anyhow::{Context, Result, bail};
 use std::thread::sleep;
