@@ -7,12 +7,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Nanos, NoTrace, SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred, VolumeId,
+    Capabilities, Command, CommandOp, Engine, Payload, Transfer, TransferId, Transferred, VolumeId,
 };
 
 /// No sink, by another type than that of the other counts: what a compiler makes of those must not
@@ -61,8 +61,7 @@ pub(crate) struct Served {
     volumes: Vec<VolumeId>,
     connections: Vec<IocId>,
     in_device: VecDeque<(TransferId, Transfer)>,
-    /// Buffers of reads that nothing uses.
-    spare: Vec<BytesMut>,
+    /// What is written, and read.
     data: Bytes,
     random: u64,
 }
@@ -91,7 +90,6 @@ impl Served {
             volumes,
             connections,
             in_device: VecDeque::new(),
-            spare: Vec::new(),
             data: Bytes::from(vec![7; BLOCK as usize]),
             random: 1,
         };
@@ -116,7 +114,7 @@ impl Served {
             self.engine.transfer_done(self.now, id, transferred);
             self.settle();
             while let Some(outcome) = self.engine.poll_outcome() {
-                self.spare.extend(outcome.result.expect("all goes well"));
+                outcome.result.expect("all goes well");
                 self.submit(outcome.tag);
             }
             self.settle();
@@ -145,16 +143,15 @@ impl Served {
     }
 
     /// What becomes of a transfer.
-    fn carried_out(&mut self, transfer: &Transfer) -> Transferred {
-        let mut filled = Buffers::new();
-        if let Transfer::Read { parts, .. } = transfer {
-            for &part in parts {
-                let mut buffer = self.spare.pop().unwrap_or_default();
-                buffer.resize(part as usize, 0);
-                filled.push(buffer);
+    fn carried_out(&self, transfer: &Transfer) -> Transferred {
+        let read = match transfer {
+            Transfer::Read { parts, .. } => {
+                // No part is longer than a command.
+                parts.iter().map(|&part| self.data.slice(..part as usize)).collect()
             }
-        }
-        Transferred::new(Ok(transfer.len()), filled)
+            _ => Payload::new(),
+        };
+        Transferred::new(Ok(transfer.len()), read)
     }
 
     /// A number of Marsaglia's xorshift.

@@ -1,97 +1,77 @@
 //! A disk in memory. A transfer is done as soon as it is started.
 //!
-//! A range that is zeroed or trimmed is not written: its whole pages are marked blank, and a blank
-//! page reads as zeroes whatever its bytes are. Else a client that zeroes a gigabyte a second would
-//! keep the disk's thread, which others share, busy with filling memory.
+//! Its bytes lie in chunks, and a read that covers all of a chunk moves none of them: the reply
+//! holds the chunk itself. Until that has been sent, who writes there writes a copy.
 //!
 //! ```text
-//!   zero      ├───────────────────────────────┤
-//!   pages   │ bytes │ blank │ blank │ blank │ bytes │     only the ends are filled
-//!   write                     ├──┤                    clears the mark, fills the rest of its page
+//!   chunks    │ 32 KiB │ absent │ 32 KiB │ 32 KiB │    absent: it reads as zeroes
+//!   read           ├────────────────────────┤
+//!   reply          copy │ zeroes │ shared │ copy
+//!   zero      ├─────────────────┤                      drops what is whole, fills the ends
 //! ```
+//!
+//! Less than a chunk is copied, as a short reply would keep all of its chunk in memory. A range
+//! that is zeroed or trimmed is not written: else a client that zeroes a gigabyte a second would
+//! keep the disk's thread, which others share, busy with filling memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
-use crate::engine::{Transfer, TransferId, Transferred};
+use crate::engine::{Payload, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Ring};
-use crate::spare::SpareBuffers;
 use crate::token::Token;
 
 /// Requests in flight: enough to have something to do in each round of the owner.
 const DEPTH: u32 = 16;
 
-/// Bytes in a page.
-const PAGE: usize = 4096;
+/// Bytes in a chunk. A read of 64 KiB shares all of its bytes where it begins at a multiple of
+/// that, and else half of them. Of 16 KiB or 64 KiB one or the other is some 5 % slower.
+const CHUNK: usize = 32 << 10;
+
+/// Chunks in a shelf: 16 MiB.
+const SHELF: usize = 512;
+
+/// What an absent chunk reads as.
+static ZEROES: [u8; CHUNK] = [0; CHUNK];
+
+/// Chunks that lie one after the other, each absent until it is written.
+type Shelf = Box<[Option<Bytes>; SHELF]>;
 
 /// Bytes, and what can be done to them.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Whole pages, with where they begin: one part, and one more for each time that it has grown.
-    parts: Vec<(usize, Vec<u8>)>,
+    /// The shelves of which a chunk has been written, by their number.
+    shelves: BTreeMap<usize, Shelf>,
     /// Bytes of it.
     size: usize,
-    /// Of each page, whether it reads as zeroes whatever its bytes are.
-    blank: Vec<bool>,
 }
 
 impl Memory {
     /// Zeroes. Memory is taken as it is written.
     pub(super) fn new(size: usize) -> Self {
-        let pages = size.div_ceil(PAGE);
-        Self { parts: vec![(0, vec![0; pages * PAGE])], size, blank: vec![false; pages] }
+        Self { shelves: BTreeMap::new(), size }
     }
 
     pub(super) fn size(&self) -> u64 {
         self.size as u64
     }
 
-    /// It has so many bytes, which are more; the new ones are zeroes. Nothing is copied.
-    pub(super) fn grow(&mut self, size: usize) -> io::Result<()> {
-        let pages = size.div_ceil(PAGE);
-        let more = pages.saturating_sub(self.blank.len()) * PAGE;
-        // Asked for first: what does not fit would end the process.
-        Vec::<u8>::new().try_reserve_exact(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // Nobody has written to the rest of its last page.
-        if more > 0 {
-            self.parts.push((self.blank.len() * PAGE, vec![0; more]));
-            self.blank.resize(pages, false);
-        }
+    /// It has so many bytes, which are more; the new ones are zeroes.
+    pub(super) fn grow(&mut self, size: usize) {
         self.size = size;
-        Ok(())
-    }
-
-    /// The bytes of a range of one page.
-    fn at(&self, range: Range<usize>) -> &[u8] {
-        let (start, bytes) = &self.parts[self.part_of(range.start)];
-        &bytes[range.start - start..range.end - start]
-    }
-
-    fn at_mut(&mut self, range: Range<usize>) -> &mut [u8] {
-        let part = self.part_of(range.start);
-        let (start, bytes) = &mut self.parts[part];
-        &mut bytes[range.start - *start..range.end - *start]
-    }
-
-    fn part_of(&self, at: usize) -> usize {
-        self.parts.partition_point(|(start, _)| *start <= at).saturating_sub(1)
     }
 
     /// Carries the transfer out. Ranges lie inside the disk.
-    pub(super) fn carry_out(
-        &mut self,
-        transfer: Transfer,
-        spare: &mut SpareBuffers,
-    ) -> Transferred {
+    pub(super) fn carry_out(&mut self, transfer: Transfer) -> Transferred {
         let moved = transfer.len();
-        let mut filled = Buffers::new();
+        let mut read = Payload::new();
         match transfer {
-            Transfer::Read { offset, parts } => filled = self.read(index(offset), &parts, spare),
+            Transfer::Read { offset, parts } => read = self.read(index(offset), &parts),
             Transfer::Write { offset, from } => self.write(index(offset), &from),
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.zero(index(offset)..index(offset + len));
@@ -99,65 +79,72 @@ impl Memory {
             // What is in memory is read as fast without.
             Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }
-        Transferred::new(Ok(moved), filled)
+        Transferred::new(Ok(moved), read)
     }
 
-    fn read(&self, offset: usize, parts: &[u32], spare: &mut SpareBuffers) -> Buffers<BytesMut> {
+    /// The bytes of the parts, of which none keeps more in memory than it has.
+    fn read(&self, offset: usize, parts: &[u32]) -> Payload {
         let mut at = offset;
-        let each = parts.iter().map(|&part| {
+        let ranges = parts.iter().flat_map(|&part| {
             let begin = at;
             at += part as usize;
-            self.read_range(begin..at, spare.take(part as usize))
+            by_chunk(begin..at)
+        });
+        let each = ranges.map(|(chunk, range)| match self.chunk(chunk) {
+            Some(bytes) if range.len() == CHUNK => bytes.clone(),
+            Some(bytes) => Bytes::copy_from_slice(&bytes[range]),
+            None => Bytes::from_static(&ZEROES[range]),
         });
         each.collect()
-    }
-
-    fn read_range(&self, range: Range<usize>, mut read: BytesMut) -> BytesMut {
-        for range in by_page(range) {
-            if self.blank[range.start / PAGE] {
-                read.put_bytes(0, range.len());
-            } else {
-                read.extend_from_slice(self.at(range));
-            }
-        }
-        read
     }
 
     fn write(&mut self, offset: usize, from: &Buffers<Bytes>) {
         let mut at = offset;
         for part in from {
-            for range in by_page(at..at + part.len()) {
-                self.make_true(range.start / PAGE);
-                let from = &part[range.start - at..range.end - at];
-                self.at_mut(range).copy_from_slice(from);
+            let mut left = &part[..];
+            for (chunk, range) in by_chunk(at..at + part.len()) {
+                let (from, rest) = left.split_at(range.len());
+                self.change(chunk, |bytes| bytes[range].copy_from_slice(from));
+                left = rest;
             }
             at += part.len();
         }
     }
 
     fn zero(&mut self, range: Range<usize>) {
-        for range in by_page(range) {
-            let page = range.start / PAGE;
-            if range == self.page(page) {
-                self.blank[page] = true;
-            } else if !self.blank[page] {
-                self.at_mut(range).fill(0);
+        for (chunk, range) in by_chunk(range) {
+            if self.chunk(chunk).is_none() {
+                continue;
+            }
+            if range.len() == CHUNK {
+                *self.place(chunk) = None;
+            } else {
+                self.change(chunk, |bytes| bytes[range].fill(0));
             }
         }
     }
 
-    /// Makes the bytes of the page what it reads as.
-    fn make_true(&mut self, page: usize) {
-        if self.blank[page] {
-            let range = self.page(page);
-            self.at_mut(range).fill(0);
-            self.blank[page] = false;
-        }
+    fn chunk(&self, chunk: usize) -> Option<&Bytes> {
+        self.shelves.get(&(chunk / SHELF))?[chunk % SHELF].as_ref()
     }
 
-    /// The bytes of the page; the last may be short.
-    fn page(&self, page: usize) -> Range<usize> {
-        page * PAGE..self.size.min((page + 1) * PAGE)
+    fn place(&mut self, chunk: usize) -> &mut Option<Bytes> {
+        let Self { shelves, .. } = self;
+        let empty = || Box::new([const { None }; SHELF]);
+        &mut shelves.entry(chunk / SHELF).or_insert_with(empty)[chunk % SHELF]
+    }
+
+    /// Changes the bytes of a chunk, or of a copy of it that takes its place: a reply that has not
+    /// been sent must not see that.
+    fn change(&mut self, chunk: usize, change: impl FnOnce(&mut [u8])) {
+        let place = self.place(chunk);
+        let mut bytes = match place.take().map(Bytes::try_into_mut) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(shared)) => BytesMut::from(&shared[..]),
+            None => BytesMut::zeroed(CHUNK),
+        };
+        change(&mut bytes);
+        *place = Some(bytes.freeze());
     }
 }
 
@@ -165,13 +152,14 @@ fn index(at: u64) -> usize {
     usize::try_from(at).expect("the disk is in memory")
 }
 
-/// Cuts the range where pages begin.
-fn by_page(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut at = range.start;
+/// Cuts the range where chunks begin: the number of each, and a range of its bytes.
+fn by_chunk(range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let Range { start: mut at, end } = range;
     std::iter::from_fn(move || {
-        let begin = at;
-        at = range.end.min((begin / PAGE + 1) * PAGE);
-        (begin < range.end).then_some(begin..at)
+        let (chunk, begin) = (at / CHUNK, at % CHUNK);
+        let len = (CHUNK - begin).min(end - at);
+        at += len;
+        (len > 0).then_some((chunk, begin..begin + len))
     })
 }
 
@@ -196,8 +184,8 @@ impl Backend for MemoryBackend {
         Capabilities::new(size, DEPTH)
     }
 
-    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let transferred = self.memory.carry_out(transfer, ring.spare());
+    fn start(&mut self, _ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        let transferred = self.memory.carry_out(transfer);
         self.done.push_back((now, TransferDone { id, transferred }));
     }
 
@@ -225,12 +213,12 @@ mod tests {
     use super::*;
     use crate::engine::Parts;
 
-    /// Four pages and a short one.
-    const SIZE: usize = 4 * PAGE + 100;
+    /// Four chunks and a short one.
+    const SIZE: usize = 4 * CHUNK + 100;
 
     fn transfer(memory: &mut Memory, transfer: Transfer) -> Transferred {
         let len = transfer.len();
-        let transferred = memory.carry_out(transfer, &mut SpareBuffers::default());
+        let transferred = memory.carry_out(transfer);
         assert_eq!(transferred.result, Ok(len));
         transferred
     }
@@ -245,34 +233,68 @@ mod tests {
         transfer(memory, Transfer::Zero { offset, len, allocate: false });
     }
 
-    fn read(memory: &mut Memory, range: Range<usize>) -> Vec<u8> {
+    fn read(memory: &mut Memory, range: Range<usize>) -> Payload {
         let len = u32::try_from(range.len()).expect("a small disk");
         let read = Transfer::Read { offset: range.start as u64, parts: Parts::from_buf([len]) };
-        let read = transfer(memory, read);
-        read.filled[0].to_vec()
+        transfer(memory, read).read
+    }
+
+    /// The chunks that are there.
+    fn present(memory: &Memory) -> Vec<usize> {
+        (0..5).filter(|&chunk| memory.chunk(chunk).is_some()).collect()
     }
 
     #[test]
-    fn zeroed_pages_are_marked_and_not_filled() {
+    fn zeroed_chunks_are_dropped_and_not_filled() {
         let mut memory = Memory::new(SIZE);
+        assert_eq!(present(&memory), [0; 0], "memory is taken as it is written");
+        zero(&mut memory, 0..SIZE);
+        assert_eq!(present(&memory), [0; 0], "what reads as zeroes is not zeroed");
         write(&mut memory, 0..SIZE, 7);
         zero(&mut memory, 10..SIZE);
-        assert_eq!(memory.blank, [false, true, true, true, true], "the last page is short");
-        assert_eq!(memory.parts[0].1[PAGE], 7, "a marked page keeps its bytes");
-        let whole = read(&mut memory, 0..SIZE);
+        assert_eq!(present(&memory), [0, 4], "the last one is zeroed in part, as it is short");
+        let whole = read(&mut memory, 0..SIZE).concat();
         assert!(whole[..10].iter().all(|&byte| byte == 7));
         assert!(whole[10..].iter().all(|&byte| byte == 0));
     }
 
     #[test]
-    fn write_to_part_of_a_blank_page_leaves_the_rest_of_it_zero() {
+    fn reply_that_holds_chunks_does_not_see_what_is_written_afterwards() {
         let mut memory = Memory::new(SIZE);
         write(&mut memory, 0..SIZE, 7);
-        zero(&mut memory, 0..SIZE);
-        write(&mut memory, PAGE + 5..PAGE + 6, 9);
-        let page = read(&mut memory, PAGE..2 * PAGE);
-        let others = page.iter().filter(|&&byte| byte != 0).collect::<Vec<_>>();
-        assert_eq!((page[5], others), (9, vec![&9]));
+        let before = memory.chunk(1).map(|chunk| chunk.as_ptr());
+        let held = read(&mut memory, CHUNK..3 * CHUNK);
+        assert_eq!(Some(held[0].as_ptr()), before, "it is the chunk itself");
+        write(&mut memory, CHUNK + 5..CHUNK + 6, 9);
+        zero(&mut memory, 2 * CHUNK..3 * CHUNK);
+        assert!(held.concat().iter().all(|&byte| byte == 7));
+        let now = read(&mut memory, CHUNK..3 * CHUNK).concat();
+        assert_eq!(now[4..7], [7, 9, 7]);
+        assert!(now[CHUNK..].iter().all(|&byte| byte == 0));
+        drop(held);
+        let place = memory.chunk(1).map(|chunk| chunk.as_ptr());
+        write(&mut memory, CHUNK..CHUNK + 1, 3);
+        assert_eq!(memory.chunk(1).map(|chunk| chunk.as_ptr()), place, "nobody holds it any more");
+    }
+
+    /// Else a client that does not read its replies would keep more than it is charged for.
+    #[test]
+    fn reply_of_less_than_a_chunk_holds_none() {
+        let mut memory = Memory::new(SIZE);
+        write(&mut memory, 0..SIZE, 7);
+        for (range, lens) in [
+            (0..CHUNK - 1, vec![CHUNK - 1]),
+            (1..CHUNK, vec![CHUNK - 1]),
+            (100..CHUNK + 100, vec![CHUNK - 100, 100]),
+            (CHUNK - 1..2 * CHUNK + 1, vec![1, CHUNK, 1]),
+            (4 * CHUNK..SIZE, vec![100]),
+        ] {
+            let read = read(&mut memory, range.clone());
+            assert_eq!(read.iter().map(Bytes::len).collect::<Vec<_>>(), lens, "{range:?}");
+            for part in read {
+                assert_eq!(part.is_unique(), part.len() < CHUNK, "{range:?}");
+            }
+        }
     }
 
     /// Ranges of all kinds against bytes that are plainly written.
@@ -280,11 +302,12 @@ mod tests {
     fn disk_reads_as_plain_bytes_do() {
         let mut memory = Memory::new(SIZE);
         let mut plain = vec![0; SIZE];
-        let edges = [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE + 7, 4 * PAGE, SIZE];
+        let edges = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 7, 4 * CHUNK, SIZE];
         let ranges = || edges.iter().flat_map(|&end| edges.iter().map(move |&begin| begin..end));
         for (step, range) in ranges().chain(ranges().rev()).filter(|it| !it.is_empty()).enumerate()
         {
             let byte = u8::try_from(step % 250 + 1).expect("below 251");
+            let before = read(&mut memory, 0..plain.len());
             if step % 3 == 0 {
                 write(&mut memory, range.clone(), byte);
                 plain[range].fill(byte);
@@ -292,22 +315,26 @@ mod tests {
                 zero(&mut memory, range.clone());
                 plain[range].fill(0);
             }
-            assert!(read(&mut memory, 0..plain.len()) == plain, "step {step}");
+            assert!(read(&mut memory, 0..plain.len()).concat() == plain, "step {step}");
+            if step % 2 == 0 {
+                drop(before);
+            }
             if step % 10 == 9 {
-                // Within its last page, up to its end, or by pages.
-                let size = plain.len() + [1, PAGE - 101, 2 * PAGE][step / 10 % 3];
-                memory.grow(size).expect("it is small");
+                // Within its last chunk, up to its end, or by chunks.
+                let size = plain.len() + [1, CHUNK - 101, 2 * CHUNK][step / 10 % 3];
+                memory.grow(size);
                 plain.resize(size, 0);
-                assert!(read(&mut memory, 0..size) == plain, "it grows at step {step}");
+                assert!(read(&mut memory, 0..size).concat() == plain, "it grows at step {step}");
             }
         }
     }
 
     #[test]
-    fn memory_that_there_is_not_is_an_error() {
-        let mut memory = Memory::new(SIZE);
-        let error = memory.grow(usize::MAX / 4).expect_err("nobody has so much");
-        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-        assert_eq!(memory.size(), SIZE as u64);
+    fn what_is_not_written_takes_no_memory() {
+        let mut memory = Memory::new(1);
+        memory.grow(usize::MAX);
+        write(&mut memory, usize::MAX - CHUNK..usize::MAX, 7);
+        assert_eq!(memory.shelves.len(), 1);
+        assert!(read(&mut memory, usize::MAX - CHUNK - 1..usize::MAX).concat()[..2] == [0, 7]);
     }
 }

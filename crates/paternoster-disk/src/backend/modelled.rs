@@ -341,24 +341,21 @@ impl Backend for ModelledBackend {
         }
     }
 
-    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+    fn start(&mut self, _ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let mut device = self.device.lock();
         let mut command = command(&transfer, op_of_zeroes(&*device.model));
         command.sector = Sector(command.sector.0 + self.first);
-        let transferred = self.memory.carry_out(transfer, ring.spare());
+        let transferred = self.memory.carry_out(transfer);
         device.start(now, command, self.key, TransferDone { id, transferred });
     }
 
     fn grow(&mut self, size: u64) -> io::Result<()> {
         let refused = || io::Error::from(io::ErrorKind::StorageFull);
         let bytes = usize::try_from(size).map_err(|_| refused())?;
-        let sectors = |size: u64| size.div_ceil(SECTOR);
-        let place = self.device.lock().grow_place(self.first, sectors(size));
+        let place = self.device.lock().grow_place(self.first, size.div_ceil(SECTOR));
         self.first = place.ok_or_else(refused)?;
-        self.memory.grow(bytes).inspect_err(|_| {
-            let before = self.device.lock().grow_place(self.first, sectors(self.memory.size()));
-            self.first = before.unwrap_or(self.first);
-        })
+        self.memory.grow(bytes);
+        Ok(())
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {

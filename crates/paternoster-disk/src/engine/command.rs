@@ -1,6 +1,6 @@
 //! The commands that fronts give to a disk, and the transfers that the engine gives to a back end.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::{IocId, RequestId};
 use rustix::io::Errno;
 use smallvec::SmallVec;
@@ -84,8 +84,9 @@ pub struct Outcome {
     pub result: Result<Payload, Errno>,
 }
 
-/// The data that a command read, in pieces in order.
-pub type Payload = Buffers<BytesMut>;
+/// What was read, in buffers in order. Some may be shared with the disk, which writes elsewhere
+/// while they are held.
+pub type Payload = Buffers<Bytes>;
 
 /// The name of a transfer while the back end of a volume works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -111,7 +112,7 @@ pub type Parts = SmallVec<[u32; 1]>;
 /// One operation that the engine gives to a back end.
 #[derive(Debug)]
 pub enum Transfer {
-    /// Read the parts, one after the other, from `offset` on, each into a buffer of its own.
+    /// Read the parts, one after the other, from `offset` on, each into buffers of its own.
     Read {
         /// First byte.
         offset: u64,
@@ -177,20 +178,21 @@ impl Transfer {
 pub struct Transferred {
     /// Bytes done from its start on, or why it failed.
     pub result: Result<u64, Errno>,
-    /// The buffers of a read, one for each part, with as many bytes as were read of it.
-    pub filled: Buffers<BytesMut>,
+    /// What was read, up to the first byte that was not; no buffer has bytes of two parts, and so
+    /// keeps those of another in memory.
+    pub read: Payload,
     /// Whether it may yet be carried out although it failed: then nothing of it is issued again.
     pub is_uncertain: bool,
 }
 
 impl Transferred {
     /// Makes the result of a transfer that is over.
-    pub fn new(result: Result<u64, Errno>, filled: Buffers<BytesMut>) -> Self {
-        Self { result, filled, is_uncertain: false }
+    pub fn new(result: Result<u64, Errno>, read: Payload) -> Self {
+        Self { result, read, is_uncertain: false }
     }
 
     /// Makes the result of a transfer that is given up, and may yet be carried out.
     pub fn given_up(errno: Errno) -> Self {
-        Self { result: Err(errno), filled: Buffers::new(), is_uncertain: true }
+        Self { result: Err(errno), read: Payload::new(), is_uncertain: true }
     }
 }

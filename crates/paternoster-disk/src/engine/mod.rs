@@ -34,6 +34,7 @@ mod lifecycle;
 mod pieces;
 mod plugged;
 mod read_modify_write;
+mod stream;
 mod sync;
 mod touching;
 mod turns;
@@ -48,14 +49,16 @@ pub use volumes::{NoGrowth, NoVolume, VolumeId, VolumePlace, VolumeStats};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId, SectorCount};
 use rustix::io::Errno;
 
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, Scope, piece_id};
+pub(crate) use self::stream::in_one;
+use self::stream::{Stream, len_of};
 use self::sync::{RunningSync, SyncEnd};
-use crate::ring::{Buffers, MAX_BUFFERS};
+use crate::ring::MAX_BUFFERS;
 
 /// The longest discard in bytes: long enough to be cheap, short enough to share the device, and the
 /// thread where it is memory that is cleared.
@@ -310,7 +313,7 @@ impl<S: Scheduler> Engine<S> {
     fn request_done(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
         let of = self.in_device.get_mut(rq).expect("a request is done once");
         if std::mem::take(&mut of.is_reading_ends) {
-            self.ends_read(now, rq, transferred);
+            self.ends_read(now, rq, &transferred);
             return;
         }
         self.driver.complete(now, rq);
@@ -320,18 +323,17 @@ impl<S: Scheduler> Engine<S> {
         let done_until = transferred.result.map(|bytes| blocks.done_until(start + bytes));
         let is_last_word = order.len() == 1 || transferred.is_uncertain;
         let ended = Ended { is_last_word, done_until };
-        let mut filled: Buffers<BytesMut> = transferred.filled;
-        if let ([piece], Some(data)) = (&order[..], filled.first_mut()) {
-            self.pieces.cut_to_piece(blocks, *piece, data);
-        }
-        for (index, &id) in order.iter().enumerate() {
-            let mut data = || filled.get_mut(index).map(std::mem::take).unwrap_or_default();
+        let mut read = Stream::new(transferred.read);
+        // What was read around it is nobody's.
+        read.take(self.pieces.offset_in_blocks(blocks, order[0]));
+        for &id in &order {
             let piece = self.pieces.piece(id);
+            let len = piece.len as usize;
+            let data = read.take(len);
             match ended.verdict(piece) {
                 Verdict::Done => {
-                    let data = data();
                     // A client would take what follows for the rest of its data.
-                    let is_whole = !piece.is_read() || data.len() == piece.len as usize;
+                    let is_whole = !piece.is_read() || len_of(&data) == len;
                     self.end_piece(id, if is_whole { Ok(data) } else { Err(Errno::IO) });
                 }
                 Verdict::Failed(errno) if transferred.is_uncertain => {
@@ -339,7 +341,7 @@ impl<S: Scheduler> Engine<S> {
                 }
                 Verdict::Failed(errno) => self.end_piece(id, Err(errno)),
                 Verdict::GoOn { done_until } => {
-                    self.pieces.keep_rest(id, done_until, data());
+                    self.pieces.keep_rest(id, done_until, data);
                     self.to_submit.push_back(self.pieces.reissue(id));
                 }
                 Verdict::Again => self.to_submit.push_back(self.pieces.reissue(id)),
@@ -348,15 +350,15 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// The end blocks of a read-modify-write have been read, or not: then nothing is written.
-    fn ends_read(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
+    fn ends_read(&mut self, now: Instant, rq: RequestId, transferred: &Transferred) {
         let piece = self.in_device[rq].order[0];
         let Transfer::Read { parts, .. } = self.pieces.read_of_ends(piece) else {
             unreachable!("ends are read")
         };
-        let read = transferred.filled.into_iter().next().unwrap_or_default();
+        let read = in_one(&transferred.read);
         let is_whole = read.len() == parts[0] as usize;
         match transferred.result {
-            Ok(_) if is_whole => self.to_write.push_back((rq, read.freeze())),
+            Ok(_) if is_whole => self.to_write.push_back((rq, read)),
             result => {
                 self.driver.complete(now, rq);
                 self.in_device.remove(rq);
@@ -367,7 +369,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    fn end_piece(&mut self, id: PieceId, result: Result<BytesMut, Errno>) {
+    fn end_piece(&mut self, id: PieceId, result: Result<Payload, Errno>) {
         match self.pieces.end_piece(id, result, &mut self.to_submit) {
             (_, Left::Pieces) => {}
             (command, Left::Uncut) => {

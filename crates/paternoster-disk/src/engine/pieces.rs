@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use paternoster::{Bio, BioFlags, IocId, Limits, Sector, SectorCount};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
@@ -33,6 +33,7 @@ use super::blocks::Blocks;
 use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::kind::Kind;
+use super::stream::{Stream, in_order};
 use super::volumes::{Volume, VolumeId, Volumes};
 
 new_key_type! {
@@ -66,7 +67,7 @@ pub(super) struct Running {
     /// The error of the earliest piece that failed, and that piece's number.
     failure: Option<(u32, Errno)>,
     /// What was read, by the piece's number; empty for other commands.
-    read: Payload,
+    read: SmallVec<[Payload; 1]>,
 }
 
 /// The part of a command that has yet to be cut into pieces.
@@ -186,7 +187,7 @@ impl Pieces {
             is_cancelled: false,
             pieces_left: 0,
             failure: None,
-            read: Payload::new(),
+            read: SmallVec::new(),
         })
     }
 
@@ -233,7 +234,7 @@ impl Pieces {
             let (piece, bio) = volume.cut_off(pieces, &uncut.whole, uncut.number, bio);
             running.pieces_left += 1;
             if matches!(uncut.whole.kind, Kind::Read) {
-                running.read.push(BytesMut::new());
+                running.read.push(Payload::new());
             }
             bios.extend(volume.arrive(pieces, piece, bio, counted));
             let Some(left) = left else { return };
@@ -334,7 +335,7 @@ impl Pieces {
 
     /// A transfer ended inside the piece, `done_until` in bytes of its volume, after it had read
     /// `data`. What is left of the piece is its rest.
-    pub(super) fn keep_rest(&mut self, id: PieceId, done_until: u64, mut data: BytesMut) {
+    pub(super) fn keep_rest(&mut self, id: PieceId, done_until: u64, data: Payload) {
         let piece = &mut self.pieces[id];
         assert!((piece.offset..piece.end()).contains(&done_until), "a rest is left");
         let done = u32::try_from(done_until - piece.offset).expect("less than the piece");
@@ -343,8 +344,8 @@ impl Pieces {
         match &mut piece.kind {
             Kind::Write { data, .. } => data.advance(done as usize),
             Kind::Read => {
-                data.truncate(done as usize);
-                self.commands[piece.command].read[piece.number as usize].unsplit(data);
+                let done = Stream::new(data).take(done as usize);
+                self.commands[piece.command].read[piece.number as usize].extend(done);
             }
             Kind::Cache | Kind::Trim | Kind::Zero { .. } => {}
         }
@@ -355,7 +356,7 @@ impl Pieces {
     pub(super) fn end_piece(
         &mut self,
         id: PieceId,
-        result: Result<BytesMut, Errno>,
+        result: Result<Payload, Errno>,
         bios: &mut VecDeque<Bio>,
     ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
@@ -368,7 +369,7 @@ impl Pieces {
         }
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
-            (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
+            (Ok(data), Kind::Read) => command.read[piece.number as usize].extend(data),
             (Err(error), kind) => {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
                 let (op, place) = ((&kind).into(), Some(FaultyPiece { tag, offset, len }));
@@ -400,7 +401,7 @@ impl Pieces {
         let failure = command.failure.map(|(_, error)| error).or(error);
         let result = match failure {
             Some(error) => Err(error),
-            None => Ok(command.read),
+            None => Ok(in_order(command.read)),
         };
         Outcome { tag: command.tag, result }
     }

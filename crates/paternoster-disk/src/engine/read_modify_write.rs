@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::Bio;
 use slotmap::SlotMap;
 use smallvec::SmallVec;
@@ -127,13 +127,11 @@ impl Pieces {
         Transfer::Write { offset, from }
     }
 
-    /// Cuts what was read around a piece down to its own bytes.
-    pub(super) fn cut_to_piece(&self, blocks: Blocks, id: PieceId, data: &mut BytesMut) {
+    /// Bytes from the first block that a piece touches to its first byte.
+    pub(super) fn offset_in_blocks(&self, blocks: Blocks, id: PieceId) -> usize {
         let piece = self.piece(id);
         let before = piece.offset - blocks.around(piece.bytes()).start;
-        let before = usize::try_from(before).expect("less than a block");
-        data.advance(before.min(data.len()));
-        data.truncate(piece.len as usize);
+        usize::try_from(before).expect("less than a block")
     }
 }
 
@@ -143,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::backend::Capabilities;
-    use crate::engine::command::{Command, CommandOp};
+    use crate::engine::command::{Command, CommandOp, Payload};
 
     /// Each looked at all that were outstanding: 16,000 writes of one byte took the owner's thread
     /// from its neighbours for four fifths of the time.
@@ -169,7 +167,7 @@ mod tests {
         let ids: Vec<_> = pieces.pieces.keys().collect();
         assert_eq!((ids.len(), bios.len()), (16_000, 16_000), "none waits for another");
         for id in ids {
-            let (command, _) = pieces.end_piece(id, Ok(BytesMut::new()), &mut bios);
+            let (command, _) = pieces.end_piece(id, Ok(Payload::new()), &mut bios);
             pieces.end_command(command, None);
         }
         assert!(pieces.volumes[volume].touching.is_none() && pieces.counted.is_empty());
@@ -195,10 +193,10 @@ mod tests {
         for _ in 0..3 {
             let piece = put(&mut pieces, volume);
             assert_eq!(pieces.counted, [other, volume]);
-            let (command, _) = pieces.end_piece(piece, Ok(BytesMut::new()), &mut VecDeque::new());
+            let (command, _) = pieces.end_piece(piece, Ok(Payload::new()), &mut VecDeque::new());
             pieces.end_command(command, None);
         }
-        pieces.end_piece(neighbour, Ok(BytesMut::new()), &mut VecDeque::new());
+        pieces.end_piece(neighbour, Ok(Payload::new()), &mut VecDeque::new());
         assert!(pieces.counted.is_empty());
     }
 }

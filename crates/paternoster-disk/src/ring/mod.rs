@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use rustix::event::PollFlags;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -88,13 +88,15 @@ pub struct Completion<T> {
     pub output: Output,
 }
 
-/// What a completed operation gives back to the caller: its buffers, or a new socket.
+/// What a completed operation gives back to the caller: buffers, or a new socket.
 #[derive(Debug)]
 pub enum Output {
     /// Nothing.
     None,
     /// The buffers of a read or a receive, also where it failed.
     Buffers(Buffers<BytesMut>),
+    /// What a send has not sent, the first of it cut where that begins.
+    Unsent(Buffers<Bytes>),
     /// The socket of the connection that was accepted.
     Socket(OwnedFd),
 }
@@ -104,15 +106,44 @@ impl Output {
     pub fn into_buffers(self) -> Buffers<BytesMut> {
         match self {
             Self::Buffers(buffers) => buffers,
-            Self::None | Self::Socket(_) => Buffers::new(),
+            Self::None | Self::Unsent(_) | Self::Socket(_) => Buffers::new(),
         }
+    }
+
+    /// Returns what a send has not sent; nothing for any other operation.
+    pub fn into_unsent(self) -> Buffers<Bytes> {
+        match self {
+            Self::Unsent(buffers) => buffers,
+            Self::None | Self::Buffers(_) | Self::Socket(_) => Buffers::new(),
+        }
+    }
+
+    /// That of a send; buffers that are sent are spare.
+    fn of_send(
+        buffers: Buffers<Bytes>,
+        result: Result<u32, Errno>,
+        spare: &mut SpareBuffers,
+    ) -> Self {
+        let mut sent = result.unwrap_or(0) as usize;
+        let mut unsent = Buffers::new();
+        for mut buffer in buffers {
+            let part = buffer.len().min(sent);
+            sent -= part;
+            if part == buffer.len() {
+                spare.give_back(buffer);
+            } else {
+                buffer.advance(part);
+                unsent.push(buffer);
+            }
+        }
+        Self::Unsent(unsent)
     }
 
     /// Returns the socket of an accept that succeeded.
     pub fn into_socket(self) -> Option<OwnedFd> {
         match self {
             Self::Socket(socket) => Some(socket),
-            Self::None | Self::Buffers(_) => None,
+            Self::None | Self::Buffers(_) | Self::Unsent(_) => None,
         }
     }
 }
@@ -238,7 +269,8 @@ impl<T> Ring<T> {
         self.start(token, Operation::Receive { fd: fd.clone(), into });
     }
 
-    /// Sends `from` on the socket; it completes with the bytes sent, which may be less than all.
+    /// Sends `from` on the socket; it completes with the bytes sent, which may be less than all,
+    /// and gives the others back.
     pub fn send(&mut self, token: T, fd: &Fd, from: Buffers<Bytes>) {
         assert!(from.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
         self.start(token, Operation::Send { fd: fd.clone(), from });

@@ -60,6 +60,7 @@ enum Held {
     Nothing,
     Read(Buffers<BytesMut>),
     Write(Buffers<Bytes>),
+    Send(Buffers<Bytes>),
     Receive(BytesMut),
     Moment(#[allow(dead_code)] Box<Timespec>),
     Accept,
@@ -187,13 +188,13 @@ impl<T> Uring<T> {
         if let [only] = from.as_slice() {
             let entry = opcode::Send::new(raw(&fd), only.as_ptr(), buffer_len(only.len()));
             let entry = entry.flags(flags).build();
-            self.push(entry, Some(token), Held::Write(from), None, Some(fd));
+            self.push(entry, Some(token), Held::Send(from), None, Some(fd));
             return;
         }
         let vector = Box::new(Vector::of(&from));
         let entry = opcode::SendMsg::new(raw(&fd), &raw const vector.message);
         let entry = entry.flags(flags.cast_unsigned()).build();
-        self.push(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
+        self.push(entry, Some(token), Held::Send(from), Some(vector), Some(fd));
     }
 
     pub(super) fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
@@ -224,11 +225,9 @@ impl<T> Uring<T> {
             let Some(operation) = self.operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => {
-                    let InFlight { mut held, vector, .. } = operation;
-                    if let Held::Write(buffers) = &mut held {
-                        buffers.drain(..).for_each(|buffer| spare.give_back(buffer));
-                    }
-                    into.push(completion(token, held, vector.as_deref(), entry.result()));
+                    let InFlight { held, vector, .. } = operation;
+                    let (vector, result) = (vector.as_deref(), entry.result());
+                    into.push(completion(token, held, vector, result, spare));
                 }
                 // A wake-up came, the earliest.
                 None => drop(self.wake_ups.pop()),
@@ -374,7 +373,13 @@ fn buffer_len(len: usize) -> u32 {
     u32::try_from(len).expect("a buffer is shorter than 4 GiB")
 }
 
-fn completion<T>(token: T, held: Held, vector: Option<&Vector>, result: i32) -> Completion<T> {
+fn completion<T>(
+    token: T,
+    held: Held,
+    vector: Option<&Vector>,
+    result: i32,
+    spare: &mut SpareBuffers,
+) -> Completion<T> {
     let result = u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
     let output = match (held, result) {
         (Held::Read(mut buffers), result) => {
@@ -387,6 +392,11 @@ fn completion<T>(token: T, held: Held, vector: Option<&Vector>, result: i32) -> 
             }
             Output::Buffers(buffers)
         }
+        (Held::Write(buffers), _) => {
+            buffers.into_iter().for_each(|buffer| spare.give_back(buffer));
+            Output::None
+        }
+        (Held::Send(buffers), result) => Output::of_send(buffers, result, spare),
         (Held::Receive(mut buffer), result) => {
             // SAFETY: the kernel has filled that many bytes of the spare capacity.
             unsafe { extend_filled(&mut buffer, result.unwrap_or(0) as usize) };

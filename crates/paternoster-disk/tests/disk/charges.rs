@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::scheduler::{
     Cx, GroupEvent, InsertAt, Scheduler, SortList, WaitingRequests, Work, tunable_methods, tunables,
 };
@@ -10,7 +10,7 @@ use paternoster::{
     Device, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, NoTrace, RequestId, Weight,
 };
 use paternoster_disk::{
-    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred, VolumeId,
+    Capabilities, Command, CommandOp, Engine, Payload, Transfer, TransferId, Transferred, VolumeId,
 };
 use rustix::io::Errno;
 
@@ -106,8 +106,8 @@ impl Rig {
     fn end_after(&mut self, micros: u64, result: Result<u64, Errno>) {
         self.now = self.now + Nanos::from_micros(micros);
         let read = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
-        let filled = Buffers::from_elem(BytesMut::zeroed(read), 1);
-        let transferred = Transferred::new(result, filled);
+        let data = Payload::from_elem(Bytes::from(vec![0; read]), 1);
+        let transferred = Transferred::new(result, data);
         self.engine.transfer_done(self.now, self.in_device.remove(0), transferred);
         self.step();
     }

@@ -185,7 +185,7 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
     disk.backend.start(&mut disk.ring, at(0), id(2), read);
     assert_eq!(disk.backend.take_done(at(100)).map(|done| done.id), Some(id(1)));
     let read = disk.backend.take_done(at(102)).expect("it is done").transferred;
-    assert_eq!((read.result, &read.filled[0][..2]), (Ok(12), &[0, 7][..]));
+    assert_eq!((read.result, &read.read[0][..2]), (Ok(12), &[0, 7][..]));
 }
 
 /// The engine on a modelled disk whose owner wakes up exactly when something is due, under a

@@ -240,9 +240,9 @@ impl Backend for Said {
     fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
         let Transfer::Read { offset, parts } = transfer else { unreachable!("only reads are put") };
         self.say(format!("start {}", offset / 4096));
-        let filled: Payload = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
-        let result = Ok(filled.iter().map(|part| part.len() as u64).sum());
-        self.done.push_back(TransferDone { id, transferred: Transferred::new(result, filled) });
+        let read: Payload = parts.iter().map(|&part| vec![0; part as usize].into()).collect();
+        let result = Ok(read.iter().map(|part| part.len() as u64).sum());
+        self.done.push_back(TransferDone { id, transferred: Transferred::new(result, read) });
     }
 
     fn take_done(&mut self, _: Instant) -> Option<TransferDone> {

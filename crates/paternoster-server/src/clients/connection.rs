@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
-use paternoster_disk::{Fd, FrontToken, Payload};
+use paternoster_disk::{Buffers, Fd, FrontToken, Payload};
 use paternoster_nbd::server::{Fatal, Transmission};
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
@@ -327,9 +327,14 @@ impl Connection {
     }
 
     /// Takes a completed send.
-    pub(super) fn sent(&mut self, result: Result<u32, Errno>, now: Instant) {
+    pub(super) fn sent(
+        &mut self,
+        result: Result<u32, Errno>,
+        unsent: Buffers<Bytes>,
+        now: Instant,
+    ) {
         self.sending = false;
-        match self.outgoing.sent(result) {
+        match self.outgoing.sent(result, unsent) {
             Ok(0) => {}
             Ok(_) => self.sent_at = now,
             Err(errno) => self.fail(Leave::Broken(errno)),

@@ -207,7 +207,7 @@ impl Clients {
                 connection.received(input, result, site.now());
             }
             Operation::Send => {
-                connection.sent(result, site.now());
+                connection.sent(result, output.into_unsent(), site.now());
                 self.note_sending(id);
                 self.update_charge(id);
                 return self.queue_replies(id);

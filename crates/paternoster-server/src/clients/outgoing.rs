@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   reply, short data ──▶ tail ──flush──▶ pieces ──▶ one send at a time ──▶ socket
-//!   long data ────────────────────────────▲
+//!   long data ────────────────────────────▲ ◀── what that has not sent
 //! ```
 //!
 //! Short things share a buffer: what is held for a reply of 17 bytes is 17 bytes.
 
 use std::collections::VecDeque;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Payload};
 use rustix::io::Errno;
 
@@ -38,21 +38,27 @@ pub(super) struct Outgoing {
     tail: BytesMut,
     /// The pieces to be sent next.
     pieces: VecDeque<Piece>,
-    /// The pieces of the send in flight; empty when there is none.
-    sending: Buffers<Piece>,
+    /// What is held for the pieces of the send in flight, which has their bytes; empty when there
+    /// is none.
+    sending: Vec<Held>,
     /// What `pieces` and `sending` hold of small amounts and of large ones.
     small: usize,
     large: usize,
 }
 
 /// Bytes that are sent together.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Piece {
     /// What has not been sent of it.
     bytes: Bytes,
-    /// Memory that it holds, until all of it is sent.
-    held: usize,
-    /// Whether they are data of a large command.
+    held: Held,
+}
+
+/// Memory that a piece holds, until all of it is sent.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    bytes: usize,
+    /// Whether it is for data of a large command.
     is_large: bool,
 }
 
@@ -64,7 +70,7 @@ impl Outgoing {
 
     /// Adds the data of a read behind its header.
     pub(super) fn add_data(&mut self, payload: Payload) {
-        let len: usize = payload.iter().map(BytesMut::len).sum();
+        let len: usize = payload.iter().map(Bytes::len).sum();
         if len <= SHORT {
             payload.iter().for_each(|part| self.tail.extend_from_slice(part));
             return;
@@ -72,7 +78,7 @@ impl Outgoing {
         self.flush_tail();
         let is_large = len > SMALL_DATA;
         for part in payload {
-            self.push(part.freeze(), is_large);
+            self.push(part, is_large);
         }
     }
 
@@ -82,40 +88,39 @@ impl Outgoing {
             return None;
         }
         self.flush_tail();
+        let mut from = Buffers::new();
         let mut bytes = 0;
         while bytes < SEND_BYTES
-            && self.sending.len() < SEND_PIECES
+            && from.len() < SEND_PIECES
             && let Some(piece) = self.pieces.pop_front()
         {
             bytes += piece.bytes.len();
-            self.sending.push(piece);
+            from.push(piece.bytes);
+            self.sending.push(piece.held);
         }
-        let from: Buffers<Bytes> = self.sending.iter().map(|piece| piece.bytes.clone()).collect();
         (!from.is_empty()).then_some(from)
     }
 
-    /// Takes a completed send. Returns how many bytes went, or why none did.
-    pub(super) fn sent(&mut self, result: Result<u32, Errno>) -> Result<usize, Errno> {
+    /// Takes a completed send, with what it has not sent. Returns how many bytes went, or why none
+    /// did.
+    pub(super) fn sent(
+        &mut self,
+        result: Result<u32, Errno>,
+        unsent: Buffers<Bytes>,
+    ) -> Result<usize, Errno> {
         let sent = match result {
             Ok(sent) => sent as usize,
             Err(Errno::INTR | Errno::AGAIN) => 0,
             Err(errno) => return Err(errno),
         };
-        let mut gone = sent;
-        let mut left = Vec::new();
-        for mut piece in std::mem::take(&mut self.sending) {
-            let part = piece.bytes.len().min(gone);
-            gone -= part;
-            piece.bytes.advance(part);
-            if piece.bytes.is_empty() {
-                *self.account(piece.is_large) -= piece.held;
-            } else {
-                left.push(piece);
-            }
-        }
         // What was not sent goes back to the front, in order.
-        for piece in left.into_iter().rev() {
-            self.pieces.push_front(piece);
+        for bytes in unsent.into_iter().rev() {
+            // Where all was forgotten meanwhile, so was this.
+            let Some(held) = self.sending.pop() else { break };
+            self.pieces.push_front(Piece { bytes, held });
+        }
+        for held in std::mem::take(&mut self.sending) {
+            *self.account(held.is_large) -= held.bytes;
         }
         if self.is_empty() {
             // Nothing is kept for an idle client.
@@ -124,7 +129,8 @@ impl Outgoing {
         Ok(sent)
     }
 
-    /// Forgets everything, as nobody will read it. What is being sent is the ring's.
+    /// Forgets everything, as nobody will read it. What is being sent is the ring's until it gives
+    /// that back.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -152,9 +158,9 @@ impl Outgoing {
     }
 
     fn push(&mut self, bytes: Bytes, is_large: bool) {
-        let held = bytes.len() + PIECE_COST;
-        *self.account(is_large) += held;
-        self.pieces.push_back(Piece { bytes, held, is_large });
+        let held = Held { bytes: bytes.len() + PIECE_COST, is_large };
+        *self.account(is_large) += held.bytes;
+        self.pieces.push_back(Piece { bytes, held });
     }
 
     fn account(&mut self, is_large: bool) -> &mut usize {
@@ -164,6 +170,8 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Buf as _;
+
     use super::*;
 
     fn bytes_held(out: &Outgoing) -> usize {
@@ -172,7 +180,7 @@ mod tests {
     }
 
     fn data(len: usize) -> Payload {
-        Payload::from_elem(BytesMut::zeroed(len), 1)
+        Payload::from_elem(Bytes::from(vec![0; len]), 1)
     }
 
     /// Replies of 17 bytes once held some 300 each.
@@ -193,19 +201,32 @@ mod tests {
         assert!(out.tail.capacity() <= held, "what is charged is what is held");
     }
 
+    /// So many bytes of what `next_send` has given go.
+    fn send(out: &mut Outgoing, from: Buffers<Bytes>, bytes: usize) -> Result<usize, Errno> {
+        let mut gone = bytes;
+        let unsent = from.into_iter().filter_map(|mut piece| {
+            let part = piece.len().min(gone);
+            gone -= part;
+            piece.advance(part);
+            (!piece.is_empty()).then_some(piece)
+        });
+        let unsent = unsent.collect();
+        out.sent(Ok(u32::try_from(bytes).expect("small")), unsent)
+    }
+
     #[test]
     fn what_was_not_sent_is_sent_next_in_order() {
         let mut out = Outgoing::default();
         out.tail().extend_from_slice(b"head");
-        out.add_data(Payload::from_elem(BytesMut::from(&[7; 5000][..]), 1));
+        out.add_data(Payload::from_elem(Bytes::from(vec![7; 5000]), 1));
         out.tail().extend_from_slice(b"next");
         let mut all = Vec::new();
         for sent in [1, 4, 3000, 9000] {
-            let Some(bytes) = out.next_send().map(|pieces| pieces.concat()) else { break };
+            let Some(pieces) = out.next_send() else { break };
+            let bytes = pieces.concat();
             let sent = bytes.len().min(sent);
             all.extend_from_slice(&bytes[..sent]);
-            let moved = out.sent(Ok(u32::try_from(sent).expect("small")));
-            assert_eq!(moved, Ok(sent));
+            assert_eq!(send(&mut out, pieces, sent), Ok(sent));
         }
         assert_eq!(all, [&b"head"[..], &[7; 5000], b"next"].concat());
         assert!(out.is_empty());
@@ -217,11 +238,11 @@ mod tests {
     fn data_that_is_sent_in_part_is_charged_in_full() {
         let mut out = Outgoing::default();
         out.add_data(data(1 << 20));
-        out.next_send().expect("there is something");
-        assert_eq!(out.sent(Ok((1 << 20) - 1)), Ok((1 << 20) - 1));
+        let pieces = out.next_send().expect("there is something");
+        assert_eq!(send(&mut out, pieces, (1 << 20) - 1), Ok((1 << 20) - 1));
         assert!(bytes_held(&out) >= 1 << 20);
-        out.next_send().expect("there is a byte");
-        assert_eq!(out.sent(Ok(1)), Ok(1));
+        let pieces = out.next_send().expect("there is a byte");
+        assert_eq!(send(&mut out, pieces, 1), Ok(1));
         assert_eq!(bytes_held(&out), 0);
     }
 
@@ -234,7 +255,7 @@ mod tests {
         while let Some(pieces) = out.next_send() {
             let len = pieces.iter().map(Bytes::len).sum::<usize>();
             sends.push(len);
-            out.sent(Ok(u32::try_from(len).expect("short"))).expect("it went");
+            send(&mut out, pieces, len).expect("it went");
         }
         assert_eq!(sends, [1 << 20, 1 << 20, 1 << 19]);
     }
@@ -243,10 +264,21 @@ mod tests {
     fn send_that_fails_leaves_nothing_behind() {
         let mut out = Outgoing::default();
         out.add_data(data(10_000));
-        out.next_send().expect("there is something");
+        let pieces = out.next_send().expect("there is something");
         out.add_data(data(10_000));
-        assert_eq!(out.sent(Err(Errno::PIPE)), Err(Errno::PIPE));
+        assert_eq!(out.sent(Err(Errno::PIPE), pieces), Err(Errno::PIPE));
         out.clear();
+        assert_eq!((bytes_held(&out), out.is_empty()), (0, true));
+    }
+
+    /// A client that is given up may yet have taken a part.
+    #[test]
+    fn send_that_ends_after_all_was_forgotten_brings_nothing_back() {
+        let mut out = Outgoing::default();
+        out.add_data(data(10_000));
+        let pieces = out.next_send().expect("there is something");
+        out.clear();
+        assert_eq!(send(&mut out, pieces, 10), Ok(10));
         assert_eq!((bytes_held(&out), out.is_empty()), (0, true));
     }
 }

@@ -11,8 +11,8 @@ use std::thread;
 use bytes::BytesMut;
 use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind};
 use paternoster_disk::{
-    Backend, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token, Transfer,
-    TransferDone, TransferId, Transferred, Waker,
+    Backend, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Payload, Ring, Token,
+    Transfer, TransferDone, TransferId, Transferred, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -46,13 +46,13 @@ impl Backend for AtOnce {
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let result = Ok(transfer.len());
-        let mut filled = paternoster_disk::Buffers::new();
+        let mut read = Payload::new();
         if let Transfer::Read { offset, parts } = transfer {
             self.started.lock().expect("nobody has panicked").push(offset / BLOCK);
-            filled = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
+            read = parts.iter().map(|&part| vec![0; part as usize].into()).collect();
         }
         self.done
-            .push_back((now, TransferDone { id, transferred: Transferred::new(result, filled) }));
+            .push_back((now, TransferDone { id, transferred: Transferred::new(result, read) }));
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {

@@ -22,7 +22,7 @@ pub use open::{FileOptions, block_of};
 use std::io;
 use std::path::Path;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -210,8 +210,8 @@ impl Backend for FileBackend {
             }
             (_, result) => result.map(u64::from),
         };
-        let filled = completion.output.into_buffers();
-        Some(TransferDone { id, transferred: Transferred::new(result, filled) })
+        let read = completion.output.into_buffers().into_iter().map(BytesMut::freeze).collect();
+        Some(TransferDone { id, transferred: Transferred::new(result, read) })
     }
 
     /// To whole blocks: what would lie in a short last one goes by a descriptor of its own.

@@ -1,11 +1,10 @@
 //! Transfers as commands of the protocol, and its answers as results of transfers.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster_nbd::{Command, NbdError};
 use rustix::io::Errno;
 
-use crate::engine::Transfer;
-use crate::ring::Buffers;
+use crate::engine::{Payload, Transfer, in_one};
 
 /// The command that carries a transfer out.
 pub(super) fn command(transfer: &Transfer) -> Command {
@@ -25,20 +24,12 @@ pub(super) fn command(transfer: &Transfer) -> Command {
     }
 }
 
-/// The buffers as one: a copy where there are several.
-fn in_one(from: &Buffers<Bytes>) -> Bytes {
-    match &from[..] {
-        [one] => one.clone(),
-        several => several.concat().into(),
-    }
-}
-
 /// The data of a read, cut into its parts.
-pub(super) fn in_parts(mut data: &[u8], parts: &[u32]) -> Buffers<BytesMut> {
+pub(super) fn in_parts(mut data: &[u8], parts: &[u32]) -> Payload {
     let cut = parts.iter().map(|&len| {
         let (part, rest) = data.split_at((len as usize).min(data.len()));
         data = rest;
-        BytesMut::from(part)
+        Bytes::copy_from_slice(part)
     });
     cut.collect()
 }

@@ -103,7 +103,11 @@ impl<T> Threads<T> {
         for (id, done) in self.completed.drain(..) {
             let Some(InFlight { token, .. }) = self.operations.remove(id) else { continue };
             done.written.into_iter().for_each(|buffer| spare.give_back(buffer));
-            into.push(Completion { token, result: done.result, output: done.output });
+            let output = match done.output {
+                Output::Unsent(all) => Output::of_send(all, done.result, spare),
+                other => other,
+            };
+            into.push(Completion { token, result: done.result, output });
         }
     }
 
@@ -129,12 +133,11 @@ impl<T> Threads<T> {
             };
             match tried {
                 Tried::Done(result, output) => {
-                    let written = socket.take_written();
-                    completed.push((id, Done { result, output, written }));
+                    completed.push((id, Done { output, ..Done::of(result) }));
                 }
                 Tried::DoneAndDrained(result, output) => {
                     readiness.drained(socket.fd(), side);
-                    completed.push((id, Done { result, output, written: socket.take_written() }));
+                    completed.push((id, Done { output, ..Done::of(result) }));
                 }
                 Tried::Blocked => readiness.park(id, socket.fd(), side),
             }

@@ -35,7 +35,7 @@ const STACK: usize = 128 << 10;
 pub(super) struct Done {
     pub(super) result: Result<u32, Errno>,
     pub(super) output: Output,
-    /// The buffers that were written or sent.
+    /// The buffers that were written.
     pub(super) written: Buffers<Bytes>,
 }
 

@@ -1,6 +1,7 @@
 //! The operations on sockets, each tried without blocking when its socket may be ready.
 
 use std::io::IoSlice;
+use std::mem::take;
 
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,14 +64,6 @@ impl SocketOperation {
         }
     }
 
-    /// Takes the buffers that were sent.
-    pub(super) fn take_written(&mut self) -> Buffers<Bytes> {
-        match self {
-            Self::Send { from, .. } => std::mem::take(from),
-            _ => Buffers::new(),
-        }
-    }
-
     /// Does it if that does not block. `arrived` is room for what is received.
     pub(super) fn try_once(&mut self, arrived: &mut [u8]) -> Tried {
         match self {
@@ -90,7 +83,7 @@ fn receive(fd: &Fd, into: &mut BytesMut, arrived: &mut [u8]) -> Tried {
         Ok((len, _)) => (len, Ok(count(len))),
         Err(errno) => (0, Err(errno)),
     };
-    let mut into = std::mem::take(into);
+    let mut into = take(into);
     into.extend_from_slice(&arrived[..len]);
     let output = Output::Buffers(Buffers::from_buf([into]));
     // The end and an error stay, and what comes next is announced.
@@ -101,22 +94,22 @@ fn receive(fd: &Fd, into: &mut BytesMut, arrived: &mut [u8]) -> Tried {
     }
 }
 
-fn send(fd: &Fd, from: &Buffers<Bytes>, sent: &mut usize) -> Tried {
+/// Gives all of the buffers back once it is done.
+fn send(fd: &Fd, from: &mut Buffers<Bytes>, sent: &mut usize) -> Tried {
     let len: usize = from.iter().map(Bytes::len).sum();
-    loop {
+    while *sent < len {
         let slices = slices_from(from, *sent);
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let result =
             again_after_signal(|| sendmsg(fd, &slices, &mut SendAncillaryBuffer::default(), flags));
+        drop(slices);
         match result {
             Err(Errno::WOULDBLOCK) => return Tried::Blocked,
-            Err(errno) => return Tried::Done(Err(errno), Output::None),
+            Err(errno) => return Tried::Done(Err(errno), Output::Unsent(take(from))),
             Ok(more) => *sent += more,
         }
-        if *sent >= len {
-            return Tried::Done(Ok(count(len)), Output::None);
-        }
     }
+    Tried::Done(Ok(count(len)), Output::Unsent(take(from)))
 }
 
 /// What of the buffers is behind so many bytes.

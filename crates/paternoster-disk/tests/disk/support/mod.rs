@@ -12,15 +12,15 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::path::Path;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Limits, Nanos, NoTrace, Op,
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Backend, Buffers, CacheChoice, Capabilities, Command, CommandOp, Engine, FileBackend,
-    FileOptions, IoEngine, Outcome, Ring, SyncRange, Transfer, TransferId, Transferred, VolumeId,
+    Backend, CacheChoice, Capabilities, Command, CommandOp, Engine, FileBackend, FileOptions,
+    IoEngine, Outcome, Payload, Ring, SyncRange, Transfer, TransferId, Transferred, VolumeId,
 };
 use rustix::io::Errno;
 
@@ -227,14 +227,14 @@ impl Rig {
     /// The transfer that began as the `index`th of those in the device is done.
     pub(crate) fn finish_nth(&mut self, index: usize, result: Result<u64, Errno>) {
         let (id, transfer) = self.in_device.remove(index);
-        let filled = match transfer {
+        let read = match transfer {
             Transfer::Read { parts, .. } => {
                 let done = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
                 in_parts(&parts, &vec![0; done])
             }
-            _ => Buffers::new(),
+            _ => Payload::new(),
         };
-        let transferred = Transferred::new(result, filled);
+        let transferred = Transferred::new(result, read);
         self.engine.transfer_done(self.clock.now(), id, transferred);
         self.settle();
     }
@@ -311,12 +311,12 @@ const BLOCKER: u64 = u64::MAX;
 pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Whole);
 
 /// What was read, in the buffers of those parts; the last may be short, or there may be none.
-pub(crate) fn in_parts(parts: &[u32], data: &[u8]) -> Buffers<BytesMut> {
+pub(crate) fn in_parts(parts: &[u32], data: &[u8]) -> Payload {
     let mut left = data;
     let each = parts.iter().map(|&part| {
         let (of_part, further) = left.split_at(left.len().min(part as usize));
         left = further;
-        BytesMut::from(of_part)
+        Bytes::copy_from_slice(of_part)
     });
     each.collect()
 }
