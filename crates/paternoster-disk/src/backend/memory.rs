@@ -24,6 +24,7 @@ use paternoster::Instant;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Payload, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Ring};
+use crate::spare::SpareBuffers;
 use crate::token::Token;
 
 /// Requests in flight: enough to have something to do in each round of the owner.
@@ -67,11 +68,15 @@ impl Memory {
     }
 
     /// Carries the transfer out. Ranges lie inside the disk.
-    pub(super) fn carry_out(&mut self, transfer: Transfer) -> Transferred {
+    pub(super) fn carry_out(
+        &mut self,
+        transfer: Transfer,
+        spare: &mut SpareBuffers,
+    ) -> Transferred {
         let moved = transfer.len();
         let mut read = Payload::new();
         match transfer {
-            Transfer::Read { offset, parts } => read = self.read(index(offset), &parts),
+            Transfer::Read { offset, parts } => read = self.read(index(offset), &parts, spare),
             Transfer::Write { offset, from } => self.write(index(offset), &from),
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.zero(index(offset)..index(offset + len));
@@ -83,7 +88,7 @@ impl Memory {
     }
 
     /// The bytes of the parts, of which none keeps more in memory than it has.
-    fn read(&self, offset: usize, parts: &[u32]) -> Payload {
+    fn read(&self, offset: usize, parts: &[u32], spare: &mut SpareBuffers) -> Payload {
         let mut at = offset;
         let ranges = parts.iter().flat_map(|&part| {
             let begin = at;
@@ -92,7 +97,11 @@ impl Memory {
         });
         let each = ranges.map(|(chunk, range)| match self.chunk(chunk) {
             Some(bytes) if range.len() == CHUNK => bytes.clone(),
-            Some(bytes) => Bytes::copy_from_slice(&bytes[range]),
+            Some(bytes) => {
+                let mut copy = spare.take(range.len());
+                copy.extend_from_slice(&bytes[range]);
+                copy.freeze()
+            }
             None => Bytes::from_static(&ZEROES[range]),
         });
         each.collect()
@@ -184,8 +193,8 @@ impl Backend for MemoryBackend {
         Capabilities::new(size, DEPTH)
     }
 
-    fn start(&mut self, _ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let transferred = self.memory.carry_out(transfer);
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        let transferred = self.memory.carry_out(transfer, ring.spare());
         self.done.push_back((now, TransferDone { id, transferred }));
     }
 
@@ -218,7 +227,7 @@ mod tests {
 
     fn transfer(memory: &mut Memory, transfer: Transfer) -> Transferred {
         let len = transfer.len();
-        let transferred = memory.carry_out(transfer);
+        let transferred = memory.carry_out(transfer, &mut SpareBuffers::default());
         assert_eq!(transferred.result, Ok(len));
         transferred
     }

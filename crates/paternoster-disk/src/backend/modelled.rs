@@ -341,11 +341,11 @@ impl Backend for ModelledBackend {
         }
     }
 
-    fn start(&mut self, _ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let mut device = self.device.lock();
         let mut command = command(&transfer, op_of_zeroes(&*device.model));
         command.sector = Sector(command.sector.0 + self.first);
-        let transferred = self.memory.carry_out(transfer);
+        let transferred = self.memory.carry_out(transfer, ring.spare());
         device.start(now, command, self.key, TransferDone { id, transferred });
     }
 

@@ -12,8 +12,10 @@
 //! So the elevator sees the same law as in the laboratory, and several arrivals before a dispatch:
 //! on a disk that is done with a transfer as soon as it is started (in memory, or in the page
 //! cache), nothing would ever wait for the scheduler otherwise. There the round is the device: what
-//! is dispatched in one is done in the next, `depth` requests at a time. The clock is read anew for
-//! each input.
+//! is dispatched in one is done in the next, `depth` requests at a time.
+//!
+//! Each input has its moment. All that a round finds has come by then, and has the same one; a
+//! transfer that is done, and what is dispatched by that, has one of its own.
 
 mod backends;
 mod volumes;
@@ -91,6 +93,8 @@ pub struct Owner<S: Scheduler> {
     backends: Backends,
     ring: Ring<Token>,
     clock: MonotonicClock,
+    /// When what this round takes in has come; none while it takes nothing in.
+    arrived: Option<Instant>,
     waker: Waker,
     /// Whether the device is made of servers.
     has_servers: bool,
@@ -129,6 +133,7 @@ impl<S: Scheduler> Owner<S> {
             engine,
             ring,
             clock,
+            arrived: None,
             waker,
             has_servers: backends.have_servers(),
             device_time: SideTable::new(),
@@ -150,14 +155,14 @@ impl<S: Scheduler> Owner<S> {
     /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
     /// front has given all that it has, in this round.
     pub fn submit(&mut self, command: Command) {
-        let now = self.clock.now();
+        let now = self.now();
         self.waiting.something_came(now);
         self.engine.submit(now, command);
     }
 
     /// Gives the disk a batch of a plug, with its commands: see [`Engine::submit_batch`].
     pub fn submit_batch(&mut self, batch: Batch, commands: Vec<Command>) {
-        let now = self.clock.now();
+        let now = self.now();
         self.waiting.something_came(now);
         self.engine.submit_batch(now, batch, commands);
     }
@@ -175,8 +180,8 @@ impl<S: Scheduler> Owner<S> {
     /// Fails with ESHUTDOWN everything that is not in the device yet; the device waits no longer
     /// for what is not there.
     pub fn cancel_queued(&mut self) {
-        self.engine.cancel_queued(self.clock.now());
-        self.backends.begin_end(self.clock.now());
+        self.engine.cancel_queued(self.now());
+        self.backends.begin_end(self.now());
     }
 
     /// Cancels every sync that has not begun: see [`Engine::cancel_syncs`].
@@ -264,9 +269,9 @@ impl<S: Scheduler> Owner<S> {
         &mut self.ring
     }
 
-    /// Returns the moment now.
+    /// Returns the moment now: while the front takes in what has come, when that was.
     pub fn now(&self) -> Instant {
-        self.clock.now()
+        self.arrived.unwrap_or_else(|| self.clock.now())
     }
 
     /// Runs rounds until the front breaks the loop.
@@ -277,11 +282,12 @@ impl<S: Scheduler> Owner<S> {
         front.started(&mut self);
         loop {
             self.ring.take_completions(&mut completions);
+            self.arrived = Some(self.clock.now());
             for completion in completions.drain(..) {
                 match completion.token {
                     Token::Transfer(id) => transfers.push(completion.with_token(id)),
                     Token::Backend(volume, token) => {
-                        let (now, completion) = (self.clock.now(), completion.with_token(token));
+                        let (now, completion) = (self.now(), completion.with_token(token));
                         self.backends.ring_event(&mut self.ring, now, volume, completion);
                     }
                     Token::Front(token) => {
@@ -290,14 +296,15 @@ impl<S: Scheduler> Owner<S> {
                     Token::Wake => {
                         self.waker.clear();
                         self.watch_waker();
-                        self.waiting.something_came(self.clock.now());
+                        self.waiting.something_came(self.now());
                         front.woken(&mut self);
                     }
                 }
             }
             self.look_after_sleep(&transfers);
             front.take_in(&mut self);
-            self.settle();
+            self.arrived = None;
+            self.settle(None);
             self.handle_timer();
             self.complete(&mut transfers);
             while let Some(outcome) = self.engine.poll_outcome() {
@@ -308,7 +315,7 @@ impl<S: Scheduler> Owner<S> {
             if front.round_over(&mut self).is_break() {
                 return Ok(());
             }
-            self.settle();
+            self.settle(None);
             let wanted = front.poll_timeout(self.now());
             self.wait(wanted, front)?;
         }
@@ -328,8 +335,9 @@ impl<S: Scheduler> Owner<S> {
 
     fn handle_timer(&mut self) {
         if self.engine.poll_timeout().is_some_and(|at| at <= self.clock.now()) {
-            self.engine.handle_timeout(self.clock.now());
-            self.settle();
+            let now = self.clock.now();
+            self.engine.handle_timeout(now);
+            self.settle(Some(now));
         }
     }
 
@@ -338,29 +346,28 @@ impl<S: Scheduler> Owner<S> {
     fn complete(&mut self, transfers: &mut Vec<Completion<TransferId>>) {
         for completion in transfers.drain(..) {
             if let Some(done) = self.backends.ring_completed(&mut self.ring, completion) {
-                self.transfer_done(done);
+                self.transfer_done(self.clock.now(), done);
             }
         }
-        let now = self.clock.now();
+        let began = self.clock.now();
         for _ in 0..self.backends.active() {
-            let mut is_over = false;
-            while !is_over && let Some(done) = self.backends.take_done(now) {
-                self.transfer_done(done);
-                is_over = self.clock.now() >= now + ROUND;
+            while let Some(done) = self.backends.take_done(began) {
+                let now = self.clock.now();
+                self.transfer_done(now, done);
+                if now >= began + ROUND {
+                    self.backends.next();
+                    return;
+                }
             }
             self.backends.next();
-            if is_over {
-                return;
-            }
         }
     }
 
-    fn transfer_done(&mut self, done: TransferDone) {
+    fn transfer_done(&mut self, now: Instant, done: TransferDone) {
         self.count_device_time(&done);
-        let now = self.clock.now();
         self.waiting.transfer_done(done.id, now);
         self.engine.transfer_done(now, done.id, done.transferred);
-        self.settle();
+        self.settle(Some(now));
     }
 
     fn count_device_time(&mut self, done: &TransferDone) {
@@ -377,15 +384,17 @@ impl<S: Scheduler> Owner<S> {
         self.device_time.insert(group, before + servers.time(bytes));
     }
 
-    /// Has the engine take steps until nothing waits to be submitted.
-    fn settle(&mut self) {
+    /// Has the engine take steps until nothing waits to be submitted. The first is at the moment of
+    /// the input that it is for, where there was one alone.
+    fn settle(&mut self, mut of_input: Option<Instant>) {
         let Self { engine, backends, ring, clock, waiting, .. } = self;
         loop {
             let start = |now, id, transfer| {
                 waiting.started(id, &transfer, now);
                 backends.start(ring, now, id, transfer);
             };
-            if engine.step(|| clock.now(), start).is_break() {
+            let now = || of_input.take().unwrap_or_else(|| clock.now());
+            if engine.step(now, start).is_break() {
                 break;
             }
         }

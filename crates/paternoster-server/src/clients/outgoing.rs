@@ -88,7 +88,9 @@ impl Outgoing {
             return None;
         }
         self.flush_tail();
-        let mut from = Buffers::new();
+        let most = self.pieces.len().min(SEND_PIECES);
+        let mut from = Buffers::with_capacity(most);
+        self.sending.reserve_exact(most);
         let mut bytes = 0;
         while bytes < SEND_BYTES
             && from.len() < SEND_PIECES
