@@ -123,7 +123,8 @@ fn classic_polling_never_sleeps() {
     });
 }
 
-/// 200 µs of the 400, and half of the mean. Whatever else runs here, what is slept is not used.
+/// 200 µs of the 400, and half of the mean. To go to sleep and to be woken has taken up to 46 µs of
+/// the processor on a virtual machine; at least half of what is slept is not used.
 #[test]
 fn hybrid_polling_sleeps_for_each_io_and_uses_less_cpu_time_by_that() {
     within_a_minute(|| {
@@ -136,8 +137,8 @@ fn hybrid_polling_sleeps_for_each_io_and_uses_less_cpu_time_by_that() {
             let (sleeps, slept) = (stats.device.sleeps, stats.device.slept.as_nanos());
             assert!(((reads - unslept) / 3..=reads).contains(&sleeps), "{policy:?}: {stats:?}");
             assert!(slept >= sleeps * 190_000, "{policy:?}: {stats:?}");
-            let awake = took.as_nanos() - slept;
-            assert!(cpu.as_nanos() <= awake + awake / 4, "{policy:?}: {cpu:?} of {took:?}");
+            let used = took.as_nanos() - slept / 2;
+            assert!(cpu.as_nanos() <= used, "{policy:?}: {cpu:?} of {took:?}, {stats:?}");
         }
     });
 }
