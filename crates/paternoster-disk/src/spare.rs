@@ -7,7 +7,8 @@
 //! An allocator may give the memory of a big buffer back to the kernel when it is dropped, and the
 //! next one is then taken page by page, each of which the kernel clears first; one of a page it
 //! joins with its neighbours, to cut them apart again. The one that was given back last is taken
-//! first: its bytes are likeliest in the processor's cache.
+//! first: its bytes are likeliest in the processor's cache. A thread that takes none, as its reads
+//! are another's, keeps none.
 
 use std::collections::VecDeque;
 
@@ -29,18 +30,21 @@ pub(crate) struct SpareBuffers {
     buffers: VecDeque<BytesMut>,
     /// Their capacities together.
     bytes: usize,
+    /// Whether one was ever taken.
+    are_taken: bool,
 }
 
 impl SpareBuffers {
-    /// An empty buffer with room for so many bytes: one that is spare and at most a quarter too
-    /// big, as nobody is charged for more, or a new one.
+    /// An empty buffer with room for so many bytes: one that is spare, or a new one. Nobody is
+    /// charged for what it is too big, so that is a quarter at most.
     pub(crate) fn take(&mut self, len: usize) -> BytesMut {
         self.take_aligned(len, 1)
     }
 
-    /// The same at an address that is a multiple of `align`, for which a new one is up to that
-    /// much too big.
+    /// The same at an address that is a multiple of `align`. To have one there, a new buffer is up
+    /// to `align` bytes too big, and a spare one may be.
     pub(crate) fn take_aligned(&mut self, len: usize, align: usize) -> BytesMut {
+        self.are_taken = true;
         let most = len + (len / 4).max(align - 1);
         let fits = |buffer: &BytesMut| {
             (len..=most).contains(&buffer.capacity()) && past_alignment(buffer, align) == 0
@@ -58,7 +62,7 @@ impl SpareBuffers {
     /// Keeps the buffer if it is not short and nobody else has it, and drops the oldest ones for it
     /// where there are too many.
     pub(crate) fn give_back(&mut self, buffer: Bytes) {
-        if buffer.len() < LEAST {
+        if !self.are_taken || buffer.len() < LEAST {
             return;
         }
         let Ok(buffer) = buffer.try_into_mut() else { return };
@@ -95,13 +99,18 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
+    /// Those of a thread that reads.
+    fn taken_from() -> SpareBuffers {
+        SpareBuffers { are_taken: true, ..SpareBuffers::default() }
+    }
+
     fn sent(len: usize, byte: u8) -> Bytes {
         Bytes::from(vec![byte; len])
     }
 
     #[test]
     fn buffer_that_was_sent_is_taken_again_and_is_empty() {
-        let mut spare = SpareBuffers::default();
+        let mut spare = taken_from();
         let buffer = sent(100 * KIB, 7);
         let address = buffer.as_ptr();
         spare.give_back(buffer);
@@ -115,7 +124,7 @@ mod tests {
 
     #[test]
     fn buffer_that_somebody_still_reads_is_not_taken() {
-        let mut spare = SpareBuffers::default();
+        let mut spare = taken_from();
         let buffer = sent(100 * KIB, 7);
         spare.give_back(buffer.slice(..80 * KIB));
         assert_eq!(spare.bytes, 0);
@@ -127,7 +136,7 @@ mod tests {
     /// Where it is aligned, a page of it takes up to two.
     #[test]
     fn aligned_page_is_taken_again() {
-        let mut spare = SpareBuffers::default();
+        let mut spare = taken_from();
         for _ in 0..100 {
             let mut page = spare.take_aligned(4096, 4096);
             page.put_bytes(7, 4096);
@@ -136,9 +145,33 @@ mod tests {
         assert_eq!(spare.buffers.len(), 1);
     }
 
+    /// Else many of another size would cost each read a look at all of them.
+    #[test]
+    fn only_the_last_ones_are_looked_at() {
+        for others in [LOOKS - 1, LOOKS] {
+            let mut spare = taken_from();
+            let buffer = sent(100 * KIB, 7);
+            let address = buffer.as_ptr();
+            spare.give_back(buffer);
+            (0..others).for_each(|_| spare.give_back(sent(4 * KIB, 1)));
+            assert_eq!(spare.take(100 * KIB).as_ptr() == address, others < LOOKS);
+        }
+    }
+
+    /// A thread that only sends kept 8 MiB for nobody.
+    #[test]
+    fn thread_that_takes_none_keeps_none() {
+        let mut spare = SpareBuffers::default();
+        spare.give_back(sent(100 * KIB, 7));
+        assert_eq!(spare.bytes, 0);
+        drop(spare.take(1));
+        spare.give_back(sent(100 * KIB, 7));
+        assert_eq!(spare.bytes, 100 * KIB);
+    }
+
     #[test]
     fn small_ones_are_not_kept_and_no_more_than_8_mib_of_the_others() {
-        let mut spare = SpareBuffers::default();
+        let mut spare = taken_from();
         spare.give_back(sent(LEAST - 1, 1));
         spare.give_back(sent(MOST + 1, 1));
         assert_eq!(spare.bytes, 0);
@@ -150,7 +183,7 @@ mod tests {
 
     #[test]
     fn buffer_that_is_aligned_is_taken_again_and_another_is_not() {
-        let mut spare = SpareBuffers::default();
+        let mut spare = taken_from();
         let mut first = spare.take_aligned(64 * KIB, 4096);
         first.put_bytes(7, 64 * KIB);
         let address = first.as_ptr();

@@ -417,9 +417,13 @@ fn deadline(span: Duration) -> u64 {
     MonotonicClock::monotonic_now().saturating_add(nanos)
 }
 
-/// The client reads one reply while the kernel takes the next. It allows `net.core.wmem_max`, often
-/// 208 KiB, and holds twice what it was asked for. TCP finds a size by itself.
+/// The client reads one reply while the kernel takes the next. The kernel allows
+/// `net.core.wmem_max`, often 208 KiB, and holds twice what it is asked for. What a machine has
+/// beyond that stays. TCP finds a size by itself.
 fn prepare_unix(socket: &Fd) -> Result<(), Errno> {
+    if sockopt::socket_send_buffer_size(&**socket)? >= 2 * SEND_BUFFER {
+        return Ok(());
+    }
     sockopt::set_socket_send_buffer_size(&**socket, SEND_BUFFER)
 }
 
@@ -428,4 +432,28 @@ fn prepare_tcp(socket: &Fd) -> Result<(), Errno> {
     sockopt::set_tcp_nodelay(&**socket, true)?;
     sockopt::set_socket_keepalive(&**socket, true)?;
     sockopt::set_tcp_keepidle(&**socket, KEEPALIVE_IDLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn unix_socket_holds_more_where_that_is_allowed_and_never_less_than_before() {
+        let size = |socket: &Fd| sockopt::socket_send_buffer_size(&**socket).expect("it is open");
+        let (small, large) = UnixStream::pair().expect("sockets");
+        let [small, large] = [small, large].map(|socket| Fd::new(OwnedFd::from(socket)));
+        // Twice what is asked for is held, as far as the machine allows it.
+        sockopt::set_socket_send_buffer_size(&*small, 4096).expect("allowed");
+        sockopt::set_socket_send_buffer_size(&*large, 4 << 20).expect("cut where it must be");
+        let before = size(&large);
+        for socket in [&small, &large] {
+            prepare_unix(socket).expect("allowed");
+        }
+        assert!(size(&small) > 8192, "{}", size(&small));
+        assert!(size(&large) >= before.min(2 * SEND_BUFFER), "{before}");
+        assert!(before < 2 * SEND_BUFFER || size(&large) == before, "what is more stays");
+    }
 }

@@ -104,7 +104,7 @@ pub trait Backend: Send + Debug {
     fn capabilities(&self) -> Capabilities;
 
     /// Begins a transfer, on the ring or at once; it is done when `take_done` or `ring_completed`
-    /// says so.
+    /// says so. What it has read may be held for long after that, and must not change meanwhile.
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer);
 
     /// One of its operations on the ring has completed: the transfer that is done by that.

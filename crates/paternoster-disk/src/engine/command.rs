@@ -178,8 +178,8 @@ impl Transfer {
 pub struct Transferred {
     /// Bytes done from its start on, or why it failed.
     pub result: Result<u64, Errno>,
-    /// What was read, up to the first byte that was not; no buffer has bytes of two parts, and so
-    /// keeps those of another in memory.
+    /// What was read, up to the first byte that was not. No buffer has bytes of two parts: what
+    /// holds one part keeps no other one in memory.
     pub read: Payload,
     /// Whether it may yet be carried out although it failed: then nothing of it is issued again.
     pub is_uncertain: bool,

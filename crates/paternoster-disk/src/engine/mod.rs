@@ -324,7 +324,7 @@ impl<S: Scheduler> Engine<S> {
         let is_last_word = order.len() == 1 || transferred.is_uncertain;
         let ended = Ended { is_last_word, done_until };
         let mut read = Stream::new(transferred.read);
-        // What was read around it is nobody's.
+        // Bytes before the piece are there only to fill its first block.
         read.take(self.pieces.offset_in_blocks(blocks, order[0]));
         for &id in &order {
             let piece = self.pieces.piece(id);

@@ -14,8 +14,8 @@
 //! cache), nothing would ever wait for the scheduler otherwise. There the round is the device: what
 //! is dispatched in one is done in the next, `depth` requests at a time.
 //!
-//! Each input has its moment. All that a round finds has come by then, and has the same one; a
-//! transfer that is done, and what is dispatched by that, has one of its own.
+//! Each input has a moment. What a round takes in has one for all, the round's beginning; a
+//! transfer that is done has one of its own, and so has what is dispatched by that.
 
 mod backends;
 mod volumes;
@@ -40,7 +40,8 @@ use crate::waiting::{WaitStats, Waiting};
 use crate::waker::Waker;
 
 /// How long a round goes on with transfers that are done: those that they let begin may be long,
-/// and in memory it is this thread that moves their bytes.
+/// and in memory it is this thread that moves their bytes. Up to two more are done by then, as the
+/// clock is read before each.
 const ROUND: Nanos = Nanos::from_micros(200);
 
 /// A front gives commands to a disk and takes their outcomes, on the owner's thread.
@@ -93,7 +94,7 @@ pub struct Owner<S: Scheduler> {
     backends: Backends,
     ring: Ring<Token>,
     clock: MonotonicClock,
-    /// When what this round takes in has come; none while it takes nothing in.
+    /// The moment of all that this round takes in: its beginning. None while it takes nothing in.
     arrived: Option<Instant>,
     waker: Waker,
     /// Whether the device is made of servers.
@@ -152,8 +153,8 @@ impl<S: Scheduler> Owner<S> {
         self
     }
 
-    /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
-    /// front has given all that it has, in this round.
+    /// Gives a command to the disk, which takes it in [now](Self::now). What may begin by that
+    /// begins when the front has given all that it has, in this round.
     pub fn submit(&mut self, command: Command) {
         let now = self.now();
         self.waiting.something_came(now);
@@ -269,7 +270,7 @@ impl<S: Scheduler> Owner<S> {
         &mut self.ring
     }
 
-    /// Returns the moment now: while the front takes in what has come, when that was.
+    /// Returns the moment now: while a round takes in what has come, that at which it began.
     pub fn now(&self) -> Instant {
         self.arrived.unwrap_or_else(|| self.clock.now())
     }
@@ -334,8 +335,9 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn handle_timer(&mut self) {
-        if self.engine.poll_timeout().is_some_and(|at| at <= self.clock.now()) {
-            let now = self.clock.now();
+        let Some(at) = self.engine.poll_timeout() else { return };
+        let now = self.clock.now();
+        if at <= now {
             self.engine.handle_timeout(now);
             self.settle(Some(now));
         }

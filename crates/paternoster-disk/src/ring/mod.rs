@@ -347,3 +347,24 @@ impl<T> fmt::Debug for Ring<T> {
         f.finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// io_uring sends all or nothing but after a signal or an error, so this is tried by itself.
+    #[test]
+    fn send_gives_back_what_has_not_gone() {
+        let buffers = || ["abc", "defg", "h"].map(Bytes::from).into_iter().collect();
+        let of_send = |result| {
+            let unsent = Output::of_send(buffers(), result, &mut SpareBuffers::default());
+            unsent.into_unsent().iter().map(|part| part.to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(of_send(Ok(0)), [&b"abc"[..], b"defg", b"h"]);
+        assert_eq!(of_send(Ok(1)), [&b"bc"[..], b"defg", b"h"]);
+        assert_eq!(of_send(Ok(3)), [&b"defg"[..], b"h"]);
+        assert_eq!(of_send(Ok(6)), [&b"g"[..], b"h"]);
+        assert!(of_send(Ok(8)).is_empty());
+        assert_eq!(of_send(Err(Errno::PIPE)).len(), 3, "nobody knows what has gone");
+    }
+}

@@ -16,6 +16,7 @@ mod flush;
 mod injected;
 mod looks;
 mod modelled;
+mod moments;
 mod nbd;
 mod nbd_broken;
 mod nbd_killed;

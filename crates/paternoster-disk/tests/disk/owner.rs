@@ -92,16 +92,16 @@ fn elevator_of_a_moment_to_come_is_refused() {
     owner_of(elevator, Box::new(MemoryBackend::new(1 << 20)), waker());
 }
 
-fn waker() -> Waker {
+pub(crate) fn waker() -> Waker {
     Waker::new().expect("an event")
 }
 
-fn stop_when(stop: bool) -> ControlFlow<()> {
+pub(crate) fn stop_when(stop: bool) -> ControlFlow<()> {
     if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// A context of the root group.
-fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
+pub(crate) fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
     let ioc = owner.administer(|elevator, now| {
         let root = elevator.groups().root();
         elevator.add_io_context(now, IoPrio::default(), root)

@@ -117,7 +117,7 @@ impl Outgoing {
         };
         // What was not sent goes back to the front, in order.
         for bytes in unsent.into_iter().rev() {
-            // Where all was forgotten meanwhile, so was this.
+            // After `clear` nothing is to be sent.
             let Some(held) = self.sending.pop() else { break };
             self.pieces.push_front(Piece { bytes, held });
         }
@@ -233,6 +233,22 @@ mod tests {
         assert_eq!(all, [&b"head"[..], &[7; 5000], b"next"].concat());
         assert!(out.is_empty());
         assert_eq!(bytes_held(&out), 0, "nothing is kept");
+    }
+
+    /// The header and the first of two parts go, and some of the second.
+    #[test]
+    fn amounts_are_given_back_for_what_has_gone() {
+        let mut out = Outgoing::default();
+        out.tail().extend_from_slice(b"head");
+        let parts = [vec![7; 40_000], vec![8; 50_000]].map(Bytes::from);
+        out.add_data(Payload::from_iter(parts));
+        let pieces = out.next_send().expect("there is something");
+        let tail = out.tail.capacity();
+        let [head, first, second] = [4, 40_000, 50_000].map(|len| len + PIECE_COST);
+        assert_eq!(out.held(), [Amount::Small(head + tail), Amount::Large(first + second)]);
+        assert_eq!(send(&mut out, pieces, 40_005), Ok(40_005));
+        assert_eq!(out.held(), [Amount::Small(tail), Amount::Large(second)]);
+        assert!(out.next_send().expect("the rest").concat() == vec![8; 49_999]);
     }
 
     /// What is left of it keeps all of it in memory.

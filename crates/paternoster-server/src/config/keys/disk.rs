@@ -93,8 +93,10 @@ keys! {
              `\"memory\"`.";
         size: Option<u64> = None, Size::ANY, restart, of "memory modelled nbd",
             default "of `\"nbd\"`: as its server says", range "1 byte or more";
-            "Size of a disk in memory, which needs it. With `\"nbd\"`, the size that the export \
-             has to have.";
+            "Size of a disk in memory, which needs it; memory is taken as it is written, 32 KiB \
+             at a time, and given back where that is trimmed or zeroed. More than the machine \
+             has is not refused: the kernel may end the server once it is written. With \
+             `\"nbd\"`, the size that the export has to have.";
         model: Option<String> = None, MODEL, restart, of "modelled modelled-pool";
             "Device whose times a modelled disk has, such as `\"nvme-980pro\"` or \
              `\"hdd-7200\"` ([Devices](laboratory.md#devices)); a rotational model counts as \
