@@ -1,7 +1,8 @@
 //! A disk in memory. A transfer is done as soon as it is started.
 //!
 //! Its bytes lie in chunks, and a read that covers all of a chunk moves none of them: the reply
-//! holds the chunk itself. A write before that has been sent goes to a copy, which takes its place.
+//! holds the chunk itself. Until the reply has been sent, a write goes to a copy, which takes the
+//! chunk's place.
 //!
 //! ```text
 //!   chunks    │ 32 KiB │ absent │ 32 KiB │ 32 KiB │    absent: it reads as zeroes

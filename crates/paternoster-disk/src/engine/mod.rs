@@ -324,12 +324,14 @@ impl<S: Scheduler> Engine<S> {
         let is_last_word = order.len() == 1 || transferred.is_uncertain;
         let ended = Ended { is_last_word, done_until };
         let mut read = Stream::new(transferred.read);
-        // Bytes before the piece are there only to fill its first block.
-        read.take(self.pieces.offset_in_blocks(blocks, order[0]));
+        if !read.is_empty() {
+            // Bytes before the piece are there only to fill its first block.
+            read.skip(self.pieces.offset_in_blocks(blocks, order[0]));
+        }
         for &id in &order {
             let piece = self.pieces.piece(id);
             let len = piece.len as usize;
-            let data = read.take(len);
+            let data = if read.is_empty() { Payload::new() } else { read.take(len) };
             match ended.verdict(piece) {
                 Verdict::Done => {
                     // A client would take what follows for the rest of its data.

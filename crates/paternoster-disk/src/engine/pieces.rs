@@ -33,7 +33,7 @@ use super::blocks::Blocks;
 use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::kind::Kind;
-use super::stream::{Stream, in_order};
+use super::stream::{ReadByPieces, Stream};
 use super::volumes::{Volume, VolumeId, Volumes};
 
 new_key_type! {
@@ -66,8 +66,8 @@ pub(super) struct Running {
     pieces_left: u32,
     /// The error of the earliest piece that failed, and that piece's number.
     failure: Option<(u32, Errno)>,
-    /// What was read, by the piece's number; empty for other commands.
-    read: SmallVec<[Payload; 1]>,
+    /// What was read; nothing for other commands.
+    read: ReadByPieces,
 }
 
 /// The part of a command that has yet to be cut into pieces.
@@ -187,7 +187,7 @@ impl Pieces {
             is_cancelled: false,
             pieces_left: 0,
             failure: None,
-            read: SmallVec::new(),
+            read: ReadByPieces::default(),
         })
     }
 
@@ -233,9 +233,6 @@ impl Pieces {
             let (bio, left) = uncut.split(volume.blocks, &limits);
             let (piece, bio) = volume.cut_off(pieces, &uncut.whole, uncut.number, bio);
             running.pieces_left += 1;
-            if matches!(uncut.whole.kind, Kind::Read) {
-                running.read.push(Payload::new());
-            }
             bios.extend(volume.arrive(pieces, piece, bio, counted));
             let Some(left) = left else { return };
             (uncut.left, uncut.number) = (left, uncut.number + 1);
@@ -345,7 +342,7 @@ impl Pieces {
             Kind::Write { data, .. } => data.advance(done as usize),
             Kind::Read => {
                 let done = Stream::new(data).take(done as usize);
-                self.commands[piece.command].read[piece.number as usize].extend(done);
+                self.commands[piece.command].read.add(piece.number, done);
             }
             Kind::Cache | Kind::Trim | Kind::Zero { .. } => {}
         }
@@ -369,7 +366,7 @@ impl Pieces {
         }
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
-            (Ok(data), Kind::Read) => command.read[piece.number as usize].extend(data),
+            (Ok(data), Kind::Read) => command.read.add(piece.number, data),
             (Err(error), kind) => {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
                 let (op, place) = ((&kind).into(), Some(FaultyPiece { tag, offset, len }));
@@ -401,7 +398,7 @@ impl Pieces {
         let failure = command.failure.map(|(_, error)| error).or(error);
         let result = match failure {
             Some(error) => Err(error),
-            None => Ok(in_order(command.read)),
+            None => Ok(command.read.in_order()),
         };
         Outcome { tag: command.tag, result }
     }

@@ -1,7 +1,6 @@
 //! What was read, as the bytes one after the other that it is, in whichever buffers they lie.
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
 use super::command::Payload;
 use crate::ring::Buffers;
@@ -9,38 +8,93 @@ use crate::ring::Buffers;
 /// What was read, to be taken from its beginning on. Nothing is copied.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// The rest of the buffer that was taken from last.
-    first: Bytes,
-    rest: smallvec::IntoIter<[Bytes; 1]>,
+    /// Those that are taken are empty.
+    buffers: Payload,
+    /// The first that may not be.
+    at: usize,
 }
 
 impl Stream {
     pub(super) fn new(read: Payload) -> Self {
-        Self { first: Bytes::new(), rest: read.into_iter() }
+        Self { buffers: read, at: 0 }
+    }
+
+    /// Whether there was nothing, or all was taken at once.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
     }
 
     /// Takes so many bytes, or as many as there are, in buffers of which none is empty.
+    #[inline]
     pub(super) fn take(&mut self, len: usize) -> Payload {
+        // As of a request of one piece.
+        if let [one] = &self.buffers[..]
+            && one.len() == len
+        {
+            return std::mem::take(&mut self.buffers);
+        }
+        self.take_part(len)
+    }
+
+    /// Skips so many bytes, if there are any.
+    #[inline]
+    pub(super) fn skip(&mut self, len: usize) {
+        if len > 0 {
+            self.take_part(len);
+        }
+    }
+
+    fn take_part(&mut self, len: usize) -> Payload {
         let mut taken = Payload::new();
         let mut left = len;
-        while left > 0 {
-            while self.first.is_empty() {
-                let Some(next) = self.rest.next() else { return taken };
-                self.first = next;
-            }
-            let part = self.first.split_to(left.min(self.first.len()));
+        while left > 0
+            && let Some(first) = self.buffers.get_mut(self.at)
+        {
+            let part = first.split_to(left.min(first.len()));
             left -= part.len();
-            taken.push(part);
+            self.at += usize::from(first.is_empty());
+            if !part.is_empty() {
+                taken.push(part);
+            }
         }
         taken
     }
 }
 
-/// What the pieces of a command have read, in their order.
-pub(super) fn in_order(mut pieces: SmallVec<[Payload; 1]>) -> Payload {
-    match pieces.len() {
-        1 => std::mem::take(&mut pieces[0]),
-        _ => pieces.into_iter().flatten().collect(),
+/// What the pieces of a command have read.
+#[derive(Debug, Default)]
+pub(super) struct ReadByPieces {
+    first: Payload,
+    others: Vec<Payload>,
+}
+
+impl ReadByPieces {
+    /// Adds what the piece of that number has read behind what it had before.
+    #[inline]
+    pub(super) fn add(&mut self, number: u32, more: Payload) {
+        if number == 0 && self.first.is_empty() {
+            self.first = more;
+        } else {
+            self.piece(number).extend(more);
+        }
+    }
+
+    fn piece(&mut self, number: u32) -> &mut Payload {
+        let Some(other) = number.checked_sub(1) else { return &mut self.first };
+        let at = other as usize;
+        if at >= self.others.len() {
+            self.others.resize_with(at + 1, Payload::new);
+        }
+        &mut self.others[at]
+    }
+
+    /// All of it, in the order of the pieces.
+    pub(super) fn in_order(self) -> Payload {
+        if self.others.is_empty() {
+            return self.first;
+        }
+        self.first.into_iter().chain(self.others.into_iter().flatten()).collect()
     }
 }
 
@@ -80,5 +134,19 @@ mod tests {
             assert_eq!(all, b"abcdefgh");
         }
         assert!(Stream::new(read().collect()).take(0).is_empty());
+        let empty = || Stream::new(Payload::from_elem(Bytes::new(), 1));
+        assert!(empty().take(0).concat().is_empty() && empty().take(1).is_empty());
+    }
+
+    #[test]
+    fn pieces_that_are_done_in_any_order_are_one_after_the_other() {
+        let mut read = ReadByPieces::default();
+        for (number, bytes) in [(2, "e"), (0, "a"), (1, "c"), (0, "b"), (2, "f"), (1, "d")] {
+            read.add(number, Payload::from_elem(Bytes::from(bytes), 1));
+        }
+        assert_eq!(read.in_order().concat(), b"abcdef");
+        let mut one = ReadByPieces::default();
+        one.add(0, Payload::from_elem(Bytes::from("a"), 1));
+        assert_eq!(one.in_order().concat(), b"a");
     }
 }
