@@ -246,7 +246,9 @@ mod tests {
         assert_eq!(of(&["--depth-1"]), (true, 11, 1, small));
         let told = ["--depth-1", "--rounds=2", "--seconds=3", "--loads=read-1m"];
         assert_eq!(of(&told), (true, 2, 3, "read-1m".to_owned()));
-        for refused in ["--threads=2", "--connections=4", "--rounds=0", "--loads=read-2k"] {
+        for refused in
+            ["--threads=2", "--connections=4", "--backings=file", "--rounds=0", "--loads=read-2k"]
+        {
             assert!(parse(&["--depth-1", refused]).is_err(), "{refused}");
         }
     }

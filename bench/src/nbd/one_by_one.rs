@@ -137,7 +137,8 @@ impl Bench<'_> {
         Ok(server)
     }
 
-    /// Measures a server under one request at a time.
+    /// Measures a server under one request at a time. Ours counts its own requests: its counters
+    /// are read before the client starts and after it has ended.
     fn measure(&self, server: &Server, kind: load::Kind) -> Result<Round> {
         let own = OwnCounters::of(self.program, server)?;
         let watched = watch(server, &one_by_one(kind, self.args.seconds), self.args.seconds)?;

@@ -40,8 +40,8 @@ use crate::waiting::{WaitStats, Waiting};
 use crate::waker::Waker;
 
 /// How long a round goes on with transfers that are done: those that they let begin may be long,
-/// and in memory it is this thread that moves their bytes. Up to two more are done by then, as the
-/// clock is read before each.
+/// and in memory it is this thread that moves their bytes. The clock is read before
+/// each of them, so a round may be two transfers longer.
 const ROUND: Nanos = Nanos::from_micros(200);
 
 /// A front gives commands to a disk and takes their outcomes, on the owner's thread.
