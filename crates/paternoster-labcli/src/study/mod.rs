@@ -109,13 +109,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             };
             let wanted = args.measuring.wanted(&args.names, left_out_by)?;
             let chosen = chosen(&args.names, &wanted)?;
+            // Before the plan, which takes a second where all is asked for.
+            let page = args.format.open_page()?;
             let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
             let tasks: Vec<_> =
                 chosen.iter().flat_map(|study| plan(study.as_ref(), extent)).collect();
             if let Some(dir) = &args.plan {
                 write_plan(&tasks, dir)?;
             } else {
-                run_here(&chosen, &tasks, &args.format, &wanted)?;
+                run_here(&chosen, &tasks, &args.format, page, &wanted)?;
             }
         }
     }
@@ -154,9 +156,9 @@ fn run_here(
     studies: &[Box<dyn Study>],
     tasks: &[Task],
     format: &Format,
+    page: Option<OutFile>,
     wanted: &Wanted<'_>,
 ) -> Result<()> {
-    let page = format.open_page()?;
     // First, while nothing else runs.
     let measured = wanted.measure()?;
     let count = RunCount::new(tasks.len())?;
