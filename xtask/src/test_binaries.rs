@@ -10,6 +10,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Instant;
 
 /// How the programs are built, and how the documentation's tests are run.
 const BUILD: &str = "test --workspace --locked --no-run --message-format=json-render-diagnostics";
@@ -60,6 +61,7 @@ fn run_all(programs: &[Program], env: &Env<'_>) -> Vec<String> {
     for program in programs {
         let name = format!("{} {}", program.package, program.source.display());
         println!("     Running {name}");
+        let start = Instant::now();
         let output = Command::new(&program.path)
             .current_dir(&program.folder)
             .envs(env.to_vec())
@@ -70,7 +72,8 @@ fn run_all(programs: &[Program], env: &Env<'_>) -> Vec<String> {
             Ok(output) => {
                 // At once, so that what two lanes say does not mix.
                 let said = [output.stdout, output.stderr].concat();
-                println!("     Ran {name}\n{}", String::from_utf8_lossy(&said));
+                let seconds = start.elapsed().as_secs_f64();
+                println!("     Ran {name} in {seconds:.1} s\n{}", String::from_utf8_lossy(&said));
                 if !output.status.success() {
                     failed.push(name);
                 }
