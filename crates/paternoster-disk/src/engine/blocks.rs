@@ -51,7 +51,7 @@ impl Blocks {
 
     /// Returns whether the last block is a short one.
     pub(super) fn last_is_short(self) -> bool {
-        !self.disk.is_multiple_of(self.bytes)
+        self.within(self.disk) > 0
     }
 
     /// Sectors of a block, at least one.
@@ -66,7 +66,7 @@ impl Blocks {
 
     /// Returns whether the bytes are whole blocks.
     pub(super) fn are_whole(self, bytes: &Range<u64>) -> bool {
-        self.around(bytes.clone()) == *bytes
+        self.within(bytes.start) == 0 && self.ceil(bytes.end) == bytes.end
     }
 
     /// The whole blocks among these bytes: none may be left.
@@ -128,13 +128,21 @@ impl Blocks {
         cut.map_or(bio.end(), |at| bio.end().min(Sector(at.div_ceil(SECTOR_BYTES))))
     }
 
+    /// Where in its block a byte is. A mask: each transfer asks often, and to divide is slow.
+    fn within(self, byte: u64) -> u64 {
+        byte & (self.bytes - 1)
+    }
+
     fn floor(self, byte: u64) -> u64 {
-        byte / self.bytes * self.bytes
+        byte - self.within(byte)
     }
 
     /// The end of the block that `byte` is in, or ends.
     fn ceil(self, byte: u64) -> u64 {
-        let end = byte.checked_next_multiple_of(self.bytes).unwrap_or(u64::MAX);
+        let end = match self.within(byte) {
+            0 => byte,
+            within => byte.saturating_add(self.bytes - within),
+        };
         end.min(self.disk.max(byte))
     }
 }
