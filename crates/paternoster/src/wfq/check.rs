@@ -1,7 +1,7 @@
 //! What always holds, asserted by walking everything.
 
 use super::Wfq;
-use super::context::context_of;
+use super::context::{Known, context_of};
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
@@ -17,7 +17,8 @@ impl<T: Trace> Wfq<T> {
             let bound =
                 cx.requests.iter().filter(|(_, rq)| rq.bound && rq.queue == node_data(node));
             assert_eq!(context.bound as usize, bound.count(), "requests bound to a context");
-            let known = self.contexts.get(context.ioc).is_some_and(|nodes| nodes.contains(&node));
+            let of_it = Known { group: context.group, class: context.class, node };
+            let known = self.contexts.get(context.ioc).is_some_and(|nodes| nodes.contains(&of_it));
             assert_eq!(known, !context.exited, "an I/O context knows its nodes until it exits");
             waiting += context.queue.iter(&cx.requests).count();
         }

@@ -14,15 +14,13 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn complete_request(&mut self, cx: &Cx, rq: RequestId) {
         let gone = *self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;
-        let top = self.tree.context(context_of(cx, rq)).top;
-        self.tree.nodes[top].demand.leave(cx.now);
         let latency = cx.now.saturating_since(cx.requests[rq].start);
         if !self.targets.is_empty() {
             let group = cx.requests[rq].group;
             self.targets.leave(self.groups[group].within);
             self.judge_targets(cx, group, latency);
         }
-        self.unbind_request(cx, rq);
+        self.unbind_request(cx, rq, |demand| demand.complete(cx.now));
         let InFlight { charge, window, sectors, class, .. } = gone;
         self.learn(cx, Done { charge, class, sectors, window, latency });
     }
@@ -61,7 +59,7 @@ impl<T: Trace> Wfq<T> {
             self.tree.context_mut(node).queue.remove(&mut cx.requests, rq);
             self.follow(cx, node);
             self.in_flight.remove(rq);
-            self.unbind_request(cx, rq);
+            self.unbind_request(cx, rq, |demand| demand.shrink(cx.now));
             out.push(rq);
         }
         self.queued = 0;

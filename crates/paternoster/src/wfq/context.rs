@@ -16,6 +16,14 @@ use crate::io_context::{IoClass, IoPrio};
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
+/// A node of an I/O context, found by its group and class without a look at the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) group: GroupId,
+    pub(super) class: IoClass,
+    pub(super) node: NodeId,
+}
+
 /// Returns the node that a bound request waits below.
 #[inline]
 pub(super) fn context_of(cx: &Cx, rq: RequestId) -> NodeId {
@@ -38,30 +46,33 @@ impl<T: Trace> Wfq<T> {
         let context = self.tree.context_mut(node);
         context.bound += 1;
         let (own, top) = (context.own, context.top);
-        self.change_demand(own, top, |demand| demand.grow(cx.now));
+        if top != own {
+            self.tree.nodes[own].demand.grow(cx.now);
+        }
+        self.kept.change_outstanding(&mut self.tree, top, |demand| demand.grow(cx.now));
         cx.requests.get_mut(rq).queue = node.data();
     }
 
-    /// Ends the binding of a request. The node may be freed with it.
+    /// Ends the binding of a request. The node may be freed with it. `of_top` is what becomes of
+    /// the demand of the node below the root.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn unbind_request(&mut self, cx: &Cx, rq: RequestId) {
+    pub(super) fn unbind_request(
+        &mut self,
+        cx: &Cx,
+        rq: RequestId,
+        of_top: impl FnOnce(&mut Demand),
+    ) {
         let node = context_of(cx, rq);
         let context = self.tree.context_mut(node);
         context.bound -= 1;
         let (own, top, is_unused) = (context.own, context.top, context.is_unused());
-        self.change_demand(own, top, |demand| demand.shrink(cx.now));
+        if top != own {
+            self.tree.nodes[own].demand.shrink(cx.now);
+        }
+        self.kept.change_outstanding(&mut self.tree, top, of_top);
         if is_unused {
             self.tree.nodes.remove(node);
         }
-    }
-
-    /// Changes what is outstanding of a group's own requests, and of what they are below.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn change_demand(&mut self, own: NodeId, top: NodeId, change: impl Fn(&mut Demand)) {
-        if top != own {
-            change(&mut self.tree.nodes[own].demand);
-        }
-        self.kept.change_outstanding(&mut self.tree, top, change);
     }
 
     #[inline]
@@ -73,11 +84,8 @@ impl<T: Trace> Wfq<T> {
     /// Returns the node of an I/O context in a class of a group, if it has one.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn known_node(&self, ioc: IocId, group: GroupId, class: IoClass) -> Option<NodeId> {
-        let is_it = |&node: &NodeId| {
-            let context = self.tree.context(node);
-            context.group == group && context.class == class
-        };
-        self.contexts.get(ioc)?.iter().copied().find(is_it)
+        let is_it = |known: &&Known| known.group == group && known.class == class;
+        self.contexts.get(ioc)?.iter().find(is_it).map(|known| known.node)
     }
 
     fn make_node(&mut self, cx: &Cx, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
@@ -88,7 +96,7 @@ impl<T: Trace> Wfq<T> {
         if !self.contexts.contains_key(ioc) {
             self.contexts.add(ioc, SmallVec::default);
         }
-        self.contexts[ioc].push(node);
+        self.contexts[ioc].push(Known { group, class, node });
         node
     }
 
@@ -108,7 +116,8 @@ impl<T: Trace> Wfq<T> {
 
     /// The I/O context makes no more requests: its nodes are freed, those with requests later.
     pub(super) fn exit(&mut self, ioc: IocId) {
-        for node in self.contexts.remove(ioc).map(std::mem::take).unwrap_or_default() {
+        for Known { node, .. } in self.contexts.remove(ioc).map(std::mem::take).unwrap_or_default()
+        {
             let context = self.tree.context_mut(node);
             context.exited = true;
             if context.is_unused() {
@@ -124,10 +133,10 @@ impl<T: Trace> Wfq<T> {
         self.set_target(cx, group, None);
         self.groups.remove(group);
         for (_, nodes) in self.contexts.iter_mut() {
-            nodes.retain(|node| {
-                let stays = self.tree.context(*node).group != group;
+            nodes.retain(|known| {
+                let stays = known.group != group;
                 if !stays {
-                    self.tree.nodes.remove(*node);
+                    self.tree.nodes.remove(known.node);
                 }
                 stays
             });

@@ -136,6 +136,13 @@ impl Demand {
         self.in_device -= 1;
     }
 
+    /// A request of it has completed.
+    #[inline]
+    pub(super) fn complete(&mut self, now: Instant) {
+        self.leave(now);
+        self.outstanding -= 1;
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn sum_up(&mut self, now: Instant) {
         if now == self.since {

@@ -17,7 +17,6 @@
 use super::class::{Age, Classes};
 use super::directions::Directions;
 use super::insert::emit;
-use super::limits::Amount;
 use super::node::{Context, Kind, NodeId, SiblingsId};
 use super::order::Served;
 use super::price::{Class, moved};
@@ -227,7 +226,7 @@ impl<T: Trace> Wfq<T> {
         if passes_others {
             self.others.passed(charge);
         }
-        let served = Served { charge, amount: Amount::of(&cx.requests[rq]), reserved };
+        let served = Served { request: &cx.requests[rq], charge, reserved };
         let (now, grace) = (cx.now, self.tunables.grace());
         let Self { tree, trace, .. } = self;
         tree.charge_path(context, &served, now, grace, |change| emit(trace, now, change));

@@ -27,7 +27,7 @@ impl<T: Trace> Wfq<T> {
         if is_elsewhere {
             self.follow_node(cx.now, context);
         }
-        self.note_load(cx.now, cx.in_device);
+        self.note_arrival(cx.now, cx.in_device);
     }
 
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
@@ -76,7 +76,7 @@ impl<T: Trace> Wfq<T> {
             self.follow(cx, theirs);
             self.note_load(cx.now, cx.in_device);
         }
-        self.unbind_request(cx, absorbed);
+        self.unbind_request(cx, absorbed, |demand| demand.shrink(cx.now));
     }
 }
 

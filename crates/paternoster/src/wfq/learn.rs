@@ -85,10 +85,28 @@ impl<T: Trace> Wfq<T> {
     /// Notes what the device has from now on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32) {
-        // What a cap holds does not wait for the device.
-        let waits =
-            self.queued > 0 && (!self.tree.limits.hold_some() || self.tree.held_until().is_none());
+        let waits = self.waits_for_device();
         self.windows.note_load(now, in_device, waits);
+    }
+
+    /// A request has begun to wait, mostly behind others: the device has what it had.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn note_arrival(&mut self, now: Instant, in_device: u32) {
+        let waits = self.waits_for_device();
+        if self.windows.changes_load(in_device, waits) {
+            self.note_first_arrival(now, in_device, waits);
+        }
+    }
+
+    #[inline(never)]
+    fn note_first_arrival(&mut self, now: Instant, in_device: u32, waits: bool) {
+        self.windows.note_load(now, in_device, waits);
+    }
+
+    /// Returns whether something waits for the device. What a cap holds does not.
+    #[inline]
+    fn waits_for_device(&self) -> bool {
+        self.queued > 0 && (!self.tree.limits.hold_some() || self.tree.held_until().is_none())
     }
 
     /// Takes what was measured in a window, and opens the next.

@@ -82,11 +82,12 @@ use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
 
+use context::Known;
 use demand::Contest;
 use depth::Depth;
 use kept::Kept;
 use limits::{Others, Targets};
-use node::{GroupNodes, NodeId, Tree};
+use node::{GroupNodes, Tree};
 use price::{Class, Pricing};
 use run::Run;
 use service::Units;
@@ -119,7 +120,7 @@ pub struct Wfq<T> {
     /// The nodes of groups that have had a request.
     groups: Parallel<GroupId, GroupNodes>,
     /// The nodes of each I/O context: nearly always one.
-    contexts: Parallel<IocId, SmallVec<[NodeId; 1]>>,
+    contexts: Parallel<IocId, SmallVec<[Known; 1]>>,
     /// What is known of requests in flight, and of requeued ones.
     in_flight: Parallel<RequestId, InFlight>,
     /// Requests that wait.

@@ -11,10 +11,10 @@
 //! waiting is put back among its siblings without a look at anything else.
 
 use super::directions::Directions;
-use super::limits::{Amount, Parked};
+use super::limits::Parked;
 use super::node::{Kind, NodeId, SiblingsId, Tree};
 use super::service::{Units, Vtime};
-use crate::request::Direction;
+use crate::request::{Direction, Request};
 use crate::time::{Instant, Nanos};
 use crate::trace::ShareOf;
 
@@ -44,11 +44,10 @@ pub(super) struct Entered {
 
 /// A request that is dispatched, as those are charged whose share it is of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
+pub(super) struct Served<'a> {
+    pub(super) request: &'a Request,
     /// What it costs; nothing if it was charged before.
     pub(super) charge: Units,
-    /// What it counts as against caps.
-    pub(super) amount: Amount,
     /// A reservation brought it forward: of the nodes from this one upwards.
     pub(super) reserved: Option<NodeId>,
 }
@@ -158,14 +157,12 @@ impl Tree {
     pub(super) fn charge_path(
         &mut self,
         context: NodeId,
-        served: &Served,
+        served: &Served<'_>,
         now: Instant,
         grace: Nanos,
         mut emit: impl FnMut(Change),
     ) {
-        let direction = self.counts_as(served.amount);
-        // No node has the default id.
-        let reserved = served.reserved.unwrap_or_default();
+        let direction = self.counts_as(served.request);
         let mut is_reserved = false;
         let mut at = context;
         loop {
@@ -173,7 +170,7 @@ impl Tree {
             let Some(among) = node.among else { break };
             let siblings = &mut self.siblings[among];
             siblings.advance_v(direction, now, grace);
-            is_reserved |= reserved == at;
+            is_reserved |= served.reserved.is_some_and(|reserved| reserved == at);
             node.start = if is_reserved {
                 node.start.brought_forward(siblings.v(), served.charge, node.weight)
             } else {
@@ -185,7 +182,7 @@ impl Tree {
                 && node.waiting == node.active
                 && node.limits.is_none()
             {
-                siblings.set(seat, node.tag(at), node.active);
+                siblings.advance(seat, node.start, node.sequence, node.active);
                 at = siblings.of;
             } else {
                 at = self.put_back(at, among, served, now, &mut emit);
@@ -207,7 +204,7 @@ impl Tree {
         &mut self,
         at: NodeId,
         among: SiblingsId,
-        served: &Served,
+        served: &Served<'_>,
         now: Instant,
         emit: &mut impl FnMut(Change),
     ) -> NodeId {
@@ -221,18 +218,18 @@ impl Tree {
     }
 
     /// Counts a request against the caps and the reservation of a node, once.
-    fn count_limited(&mut self, at: NodeId, served: &Served, now: Instant) {
+    fn count_limited(&mut self, at: NodeId, served: &Served<'_>, now: Instant) {
         if let Some(limits) = &mut self.nodes[at].limits
             && served.charge > Units::ZERO
         {
-            limits.count(now, served.amount, served.charge);
+            limits.count(now, served.request, served.charge);
         }
     }
 
     /// Returns the direction that a request counts as in the order of service.
     #[inline]
-    fn counts_as(&self, amount: Amount) -> Direction {
-        if self.limits.by_direction() { amount.direction } else { Direction::Read }
+    fn counts_as(&self, request: &Request) -> Direction {
+        if self.limits.by_direction() { request.direction() } else { Direction::Read }
     }
 
     /// Charges a node and all above it for work that was no request.
@@ -248,7 +245,7 @@ impl Tree {
             if let Some(seat) = node.seat {
                 self.tags += 1;
                 node.sequence = self.tags;
-                siblings.set(seat, node.tag(at), node.active);
+                siblings.advance(seat, node.start, node.sequence, node.active);
             }
             at = siblings.of;
         }

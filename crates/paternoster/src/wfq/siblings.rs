@@ -104,7 +104,7 @@ impl Siblings {
     }
 
     /// Has the node of a seat compete with that tag.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn set(&mut self, seat: Seat, tag: Tag, directions: Directions) {
         let [reads, writes] = &mut self.active;
         if directions.contains(Directions::READ) {
@@ -112,6 +112,25 @@ impl Siblings {
         }
         if directions.contains(Directions::WRITE) {
             writes.set(seat, tag);
+        }
+    }
+
+    /// Has the node of a seat, which competes in those directions, do so from now on with another
+    /// start and sequence.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn advance(
+        &mut self,
+        seat: Seat,
+        start: Vtime,
+        sequence: u64,
+        directions: Directions,
+    ) {
+        let [reads, writes] = &mut self.active;
+        if directions.contains(Directions::READ) {
+            reads.advance(seat, start, sequence);
+        }
+        if directions.contains(Directions::WRITE) {
+            writes.advance(seat, start, sequence);
         }
     }
 

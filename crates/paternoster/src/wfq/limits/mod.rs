@@ -28,7 +28,6 @@ mod reservation;
 mod target;
 mod time;
 
-pub(super) use cap::Amount;
 pub(super) use others::Others;
 pub(super) use target::{NO_TARGET, Targets};
 
@@ -38,13 +37,13 @@ use super::node::{GroupNodes, Kind, NodeId, Tree};
 use super::service::Units;
 use crate::arena::GroupId;
 use crate::group_limits::GroupLimits;
-use crate::request::Direction;
+use crate::request::{Direction, Request};
 use crate::scheduler::Cx;
 use crate::stats::TargetStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::Trace;
 
-use cap::Caps;
+use cap::{Amount, Caps};
 use parking::Parking;
 use reservation::{Dues, Reservation};
 use time::Moment;
@@ -140,7 +139,8 @@ pub(super) enum Parked {
 
 impl NodeLimits {
     /// Counts a request that was dispatched.
-    pub(super) fn count(&mut self, now: Instant, amount: Amount, charge: Units) {
+    pub(super) fn count(&mut self, now: Instant, request: &Request, charge: Units) {
+        let amount = Amount::of(request);
         self.caps.count(now, amount);
         self.reservation.count(now, amount, charge);
     }
@@ -341,7 +341,12 @@ impl Tree {
     /// directions.
     #[inline]
     pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
-        if self.limits.dues.is_empty() || self.limits.open.is_empty() {
+        if self.limits.dues.is_empty() { None } else { self.reserved_of_some(now) }
+    }
+
+    #[inline(never)]
+    fn reserved_of_some(&self, now: Instant) -> Option<(NodeId, Directions)> {
+        if self.limits.open.is_empty() {
             return None;
         }
         let reachable = |node| (node, self.reachable(node));

@@ -240,10 +240,21 @@ impl Windows {
         }
     }
 
+    /// Returns whether the device has something else from now on than it had.
+    #[inline]
+    pub(super) fn changes_load(&self, in_device: u32, waits: bool) -> bool {
+        self.is_starved(in_device, waits) != self.load.starved || in_device != self.load.in_device
+    }
+
+    #[inline]
+    fn is_starved(&self, in_device: u32, waits: bool) -> bool {
+        !waits && in_device < self.depth
+    }
+
     /// Notes what the device has from now on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32, waits: bool) {
-        let starved = !waits && in_device < self.depth;
+        let starved = self.is_starved(in_device, waits);
         if now > self.load.since
             && let Some(measured) = &mut self.measured
         {
