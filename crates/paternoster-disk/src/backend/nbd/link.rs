@@ -35,7 +35,7 @@ pub(super) struct Link {
     key: u64,
     /// What has come and is not decoded; with a receive while one is under way.
     input: BytesMut,
-    /// What is to be sent, with what is being sent in front.
+    /// What is to be sent behind what is being sent.
     outgoing: VecDeque<Bytes>,
     is_sending: bool,
     /// Whether nothing more is asked of it: it is closed once all is answered.
@@ -99,23 +99,17 @@ impl Link {
         if self.is_sending || self.outgoing.is_empty() {
             return;
         }
-        let from: Buffers<Bytes> = self.outgoing.iter().take(MAX_BUFFERS).cloned().collect();
+        let most = self.outgoing.len().min(MAX_BUFFERS);
+        let from: Buffers<Bytes> = self.outgoing.drain(..most).collect();
         self.is_sending = true;
         ring.send(self.token(volume, SENT), &self.socket, from);
     }
 
-    /// So many bytes have been sent.
-    pub(super) fn handle_sent(&mut self, mut bytes: usize) {
+    /// A send is over; `unsent` is sent first.
+    pub(super) fn handle_sent(&mut self, unsent: Buffers<Bytes>) {
         self.is_sending = false;
-        while bytes > 0
-            && let Some(front) = self.outgoing.front_mut()
-        {
-            let of_front = bytes.min(front.len());
-            let _ = front.split_to(of_front);
-            bytes -= of_front;
-            if front.is_empty() {
-                self.outgoing.pop_front();
-            }
+        for bytes in unsent.into_iter().rev() {
+            self.outgoing.push_front(bytes);
         }
     }
 
@@ -144,7 +138,7 @@ impl Link {
 
     /// Leaves the server in good order, if nothing is in flight.
     pub(super) fn leave(mut self) {
-        if self.in_flight() == 0 && self.outgoing.is_empty() {
+        if self.in_flight() == 0 && !self.is_sending && self.outgoing.is_empty() {
             leave(&self.socket, &mut self.transmission);
         }
         let _ = shutdown(&*self.socket, Shutdown::Both);

@@ -404,10 +404,10 @@ impl Backend for NbdBackend {
                 self.watch_links(ring);
                 self.send(ring);
             }
-            (SENT, Ok(bytes)) => {
+            (SENT, Ok(_)) => {
                 let volume = self.volume;
                 if let Some(link) = &mut self.links[index] {
-                    link.handle_sent(bytes as usize);
+                    link.handle_sent(output.into_unsent());
                     link.send(ring, volume);
                 }
             }
