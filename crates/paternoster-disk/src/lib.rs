@@ -28,11 +28,11 @@ mod waiting;
 mod waker;
 
 pub use backend::{
-    AfterReconnect, Backend, Cache, CacheChoice, Capabilities, Damage, DialError, Extent, Far,
-    FarStats, FileBackend, FileOptions, Granules, MemoryBackend, ModelledBackend, ModelledDevice,
-    ModelledStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice,
-    Rotational, ServersTime, TransferDone, Unusable, ask_far, block_of, device_size, devices_of,
-    is_in_memory, is_rotational, program,
+    AfterReconnect, Backend, BusyDepth, Cache, CacheChoice, Capabilities, Damage, DialError,
+    Extent, Far, FarStats, FileBackend, FileOptions, Granules, MemoryBackend, ModelledBackend,
+    ModelledDevice, ModelledStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdUri,
+    NbdUriError, Notice, Rotational, ServersTime, TransferDone, Unusable, ask_far, block_of,
+    device_size, devices_of, is_in_memory, is_rotational, program,
 };
 pub use clock::MonotonicClock;
 pub use cpu_latency::CpuLatency;

@@ -3,13 +3,15 @@
 //! ```text
 //!               depth = N                      no depth, or (wfq alone) depth = "learned"
 //!   wfq         N, and nothing is learned      learned, up to 1024
-//!   others      N at most                      what keeps the back end busy
+//!   cfq, bfq    N at most                      what keeps the back end busy where it is shared
+//!   others      N at most                      what keeps it busy where it is not
 //! ```
 //!
 //! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is
 //! learned; the server sets it by the disk's `depth`, and does not show it beside that.
 
 use paternoster::{SchedulerKind, TunableError, TunableInfo};
+use paternoster_disk::BusyDepth;
 use serde_json::Value;
 
 use crate::config::DEPTH_MAX;
@@ -31,11 +33,16 @@ pub enum Depth {
 
 impl Depth {
     /// Returns what follows from what is written. `busy` is how many keep the back end busy.
-    pub(crate) fn in_force(scheduler: SchedulerKind, written: Option<Self>, busy: u32) -> Self {
+    pub(crate) fn in_force(
+        scheduler: SchedulerKind,
+        written: Option<Self>,
+        busy: BusyDepth,
+    ) -> Self {
         match written {
             Some(Self::Fixed(depth)) => Self::Fixed(depth),
             _ if learns(scheduler) => Self::Learned,
-            _ => Self::Fixed(busy),
+            _ if shares(scheduler) => Self::Fixed(busy.shared),
+            _ => Self::Fixed(busy.unshared),
         }
     }
 
@@ -101,6 +108,11 @@ pub(crate) fn with_tunable(
     tunables.iter().cloned().chain(depth).collect()
 }
 
+/// Returns whether it shares the device by turns, each of which ends with what is in flight.
+const fn shares(scheduler: SchedulerKind) -> bool {
+    matches!(scheduler, SchedulerKind::Cfq | SchedulerKind::Bfq)
+}
+
 /// Returns whether the scheduler learns the depth if it is not told.
 pub(crate) const fn learns(scheduler: SchedulerKind) -> bool {
     matches!(scheduler, SchedulerKind::Wfq)
@@ -113,10 +125,14 @@ mod tests {
     #[test]
     fn wfq_has_the_written_depth_alone_and_learns_it_otherwise() {
         let (learned, three) = (Some(Depth::Learned), Some(Depth::Fixed(3)));
-        let bound = |kind, written| Depth::in_force(kind, written, 16).bound();
+        let busy = BusyDepth { shared: 16, unshared: 32 };
+        let bound = |kind, written| Depth::in_force(kind, written, busy).bound();
         let [wfq, cfq] = [SchedulerKind::Wfq, SchedulerKind::Cfq];
         assert_eq!([None, learned, three].map(|written| bound(wfq, written)), [1024, 1024, 3]);
         assert_eq!([None, learned, three].map(|written| bound(cfq, written)), [16, 16, 3]);
+        for kind in [SchedulerKind::None, SchedulerKind::MqDeadline, SchedulerKind::Kyber] {
+            assert_eq!([None, three].map(|written| bound(kind, written)), [32, 3], "{kind}");
+        }
         let set = [("cost".to_owned(), 1)];
         let with = |kind, written| with_tunable(kind, written, &set).len();
         assert_eq!((with(wfq, three), with(wfq, learned), with(cfq, three)), (2, 1, 1));

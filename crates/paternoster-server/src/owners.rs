@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Instant, Nanos, PlugLimits};
 use paternoster_disk::{
-    Backend, Capabilities, CpuLatency, Engine, FileBackend, IoEngine, MonotonicClock, Owner, Ring,
-    VolumeId, VolumePlace, Waker, is_rotational,
+    Backend, BusyDepth, Capabilities, CpuLatency, Engine, FileBackend, IoEngine, MonotonicClock,
+    Owner, Ring, VolumeId, VolumePlace, Waker, is_rotational,
 };
 
 use crate::acquire::Acquired;
@@ -305,18 +305,19 @@ fn device(disk: &DiskConfig, volumes: &[Capabilities], common: &Common) -> Devic
     let of_none = if volumes.is_empty() { common.capabilities() } else { None };
     let volumes = of_none.as_ref().map_or(volumes, std::slice::from_ref);
     let kind = disk.scheduler.kind();
-    let busy = volumes.iter().map(|one| one.depth).max().unwrap_or(FileBackend::DEPTH);
-    let depth = Depth::in_force(kind, disk.keys.depth, busy).bound();
+    let busy = volumes.iter().map(|one| one.depth).reduce(BusyDepth::max);
+    let busy = busy.unwrap_or(FileBackend::DEPTH);
+    let depth = |busy| Depth::in_force(kind, disk.keys.depth, busy).bound();
     let rotates = || match volumes {
         [] => disk.keys.path.as_deref().is_some_and(rotates),
         _ => volumes.iter().any(|one| one.rotational),
     };
     if disk.keys.rotational.unwrap_or_else(rotates) {
-        return Device::disk(depth);
+        return Device::disk(depth(busy.of_rotational()));
     }
     // What does not seek has always something to do at once. Linux finds that out, and is wrong
     // about a disk that is given few; what groups were charged then counts no more.
-    Device::solid_state(depth).with_native_queueing(true)
+    Device::solid_state(depth(busy)).with_native_queueing(true)
 }
 
 /// Whether the device of a directory rotates.

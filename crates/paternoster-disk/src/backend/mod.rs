@@ -41,7 +41,7 @@ pub struct Capabilities {
     /// Whether zeroing a range is faster than writing it.
     pub fast_zero: bool,
     /// Requests in flight that keep it busy and no more.
-    pub depth: u32,
+    pub depth: BusyDepth,
     /// Bytes of a block, a power of two: every transfer is of whole ones, of which the last may be
     /// short. 1 where any byte can be read and written.
     pub block: u32,
@@ -62,12 +62,42 @@ impl Capabilities {
             size,
             rotational: false,
             fast_zero: true,
-            depth,
+            depth: BusyDepth::any(depth),
             block: 1,
             max_transfer: None,
             granules: None,
             flushes: true,
         }
+    }
+}
+
+/// Requests in flight that keep a back end busy and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyDepth {
+    /// Under a scheduler that shares it between tenants: what is in flight can no longer be
+    /// ordered.
+    pub shared: u32,
+    /// Under one that does not.
+    pub unshared: u32,
+}
+
+impl BusyDepth {
+    /// As many under any scheduler.
+    pub const fn any(depth: u32) -> Self {
+        Self { shared: depth, unshared: depth }
+    }
+
+    /// That of a device which rotates: it serves one at a time, and orders few.
+    #[must_use]
+    pub const fn of_rotational(self) -> Self {
+        Self::any(self.shared)
+    }
+
+    /// The greater of both, under each kind of scheduler.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        let (shared, unshared) = (self.shared, self.unshared);
+        Self { shared: shared.max(other.shared), unshared: unshared.max(other.unshared) }
     }
 }
 

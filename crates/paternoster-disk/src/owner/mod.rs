@@ -31,7 +31,7 @@ use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 
 use self::backends::Backends;
 pub use self::volumes::GrowError;
-use crate::backend::{Backend, Notice, TransferDone};
+use crate::backend::{Backend, BusyDepth, Notice, TransferDone};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId, VolumeId};
 use crate::ring::{Completion, IoEngine, Ring};
@@ -225,8 +225,10 @@ impl<S: Scheduler> Owner<S> {
     }
 
     /// Returns how many requests in flight keep the device busy and no more.
-    pub fn depth(&self) -> u32 {
-        self.backends.depth()
+    pub fn depth(&self) -> BusyDepth {
+        let depth = self.backends.depth();
+        let rotates = self.engine.elevator().device().rotational;
+        if rotates { depth.of_rotational() } else { depth }
     }
 
     /// Returns how long the requests of a group that are done kept servers of the device, summed

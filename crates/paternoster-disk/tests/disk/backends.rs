@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use paternoster_disk::ModelledBackend;
 use paternoster_disk::{
-    Backend, CacheChoice, CommandOp, Extent, FileBackend, FileOptions, MemoryBackend, ServersTime,
+    Backend, BusyDepth, CacheChoice, CommandOp, Extent, FileBackend, FileOptions, MemoryBackend,
+    ServersTime,
 };
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -208,9 +209,12 @@ fn what_each_disk_can_do_is_told() {
     let file = open(&path).capabilities();
     assert_eq!(
         (file.size, file.depth),
-        (BLOCK + 1, 16),
+        (BLOCK + 1, BusyDepth::any(16)),
         "whether it is rotational is the machine's"
     );
+    let direct = open_file(&path, CacheChoice::Direct).capabilities().depth;
+    assert_eq!((direct.shared, direct.unshared), (16, 32), "past the page cache");
+    assert_eq!(direct.of_rotational(), BusyDepth::any(16), "where it rotates");
     let memory = MemoryBackend::new(5).capabilities();
     assert_eq!((memory.size, memory.fast_zero, memory.rotational), (5, true, false));
     let model = ServersTime {
@@ -220,5 +224,5 @@ fn what_each_disk_can_do_is_told() {
         sync: paternoster::Nanos::ZERO,
     };
     let modelled = ModelledBackend::of_servers(5, model).capabilities();
-    assert_eq!(modelled.depth, 8, "twice its servers");
+    assert_eq!(modelled.depth, BusyDepth::any(8), "twice its servers");
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind, Sector, SectorCount};
 use paternoster_disk::{
-    Backend, Buffers, CommandOp, ModelledBackend, ModelledDevice, Parts, Ring, ServersTime,
-    SyncRange, Token, Transfer, TransferId, VolumeId,
+    Backend, Buffers, BusyDepth, CommandOp, ModelledBackend, ModelledDevice, Parts, Ring,
+    ServersTime, SyncRange, Token, Transfer, TransferId, VolumeId,
 };
 use paternoster_model::{
     Command, Kind, Model as _, Op, ServersParameters, Service, describe_device,
@@ -193,7 +193,7 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
 #[test]
 fn backlogged_engine_keeps_every_server_busy() {
     let mut disk = Disk::new(2);
-    let mut rig = Rig::new(SchedulerKind::MqDeadline, disk.backend.capabilities().depth);
+    let mut rig = Rig::new(SchedulerKind::MqDeadline, disk.backend.capabilities().depth.unshared);
     for tag in 0..100 {
         let connection = usize::try_from(tag).expect("small") % 4;
         rig.submit(connection, tag, read(tag * 8192, SECTOR));
@@ -225,7 +225,7 @@ fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
     let device = describe_device("hdd-7200").expect("it comes along");
     let mut disk = ModelledBackend::new(1 << 20, Some("hdd-7200"), &device).expect("a layout");
     let mut model = device.open(1).expect("a layout");
-    assert_eq!(disk.capabilities().depth, model.depth());
+    assert_eq!(disk.capabilities().depth, BusyDepth::any(model.depth()));
     assert!(disk.capabilities().rotational, "{}", disk.rotational_because());
     let mut ring = new_ring();
     for number in 0..=model.depth() {

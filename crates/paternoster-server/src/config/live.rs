@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use paternoster::{Hierarchy, SchedulerKind};
+use paternoster_disk::BusyDepth;
 use serde_json::Value;
 
 use super::disk::{DiskConfig, check_live, choice};
@@ -34,7 +35,7 @@ impl DiskConfig {
     /// those that the scheduler and the way to wait have, but for tunables. `scheduler` is the one
     /// in force; `scheduler_auto` behind it says whether `auto` has chosen it. `busy` is how many
     /// requests keep the back end busy.
-    pub(crate) fn in_force(&self, busy: u32) -> Vec<(&'static str, Value)> {
+    pub(crate) fn in_force(&self, busy: BusyDepth) -> Vec<(&'static str, Value)> {
         let kind = self.scheduler.kind();
         let keys = DiskKeys {
             scheduler: SchedulerWord::Named(kind),
@@ -318,7 +319,7 @@ mod tests {
         // What was learned is for the next scheduler as if nothing was set.
         let learned = disk(SchedulerKind::Wfq).with(&settings(r#"{"depth": "learned"}"#), false);
         let next = learned.expect("wfq").with(&settings(r#"{"scheduler": "bfq"}"#), false);
-        let in_force = next.expect("allowed").in_force(16);
+        let in_force = next.expect("allowed").in_force(BusyDepth::any(16));
         assert!(in_force.contains(&("depth", 16.into())), "{in_force:?}");
     }
 
@@ -401,7 +402,7 @@ mod tests {
     #[test]
     fn in_force_are_the_keys_that_the_scheduler_and_the_way_to_wait_have() {
         let in_force = |disk: &DiskConfig| -> Vec<String> {
-            let values = disk.in_force(16).into_iter();
+            let values = disk.in_force(BusyDepth::any(16)).into_iter();
             values.map(|(name, value)| format!("{name}={value}")).collect()
         };
         let auto = disk(SchedulerChoice::Auto { rotational: false });

@@ -275,7 +275,7 @@ fn root_stat(elevator: &Elevator<Scheduler>, now: Instant) -> GroupStat {
 fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
     let elevator = owner.engine().elevator();
     let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
-    let busy = owner.depth();
+    let busy = owner.depth().unshared;
     let now = now.since_start().as_nanos();
     is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()
 }

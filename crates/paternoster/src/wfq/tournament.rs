@@ -173,7 +173,10 @@ mod tests {
         /// Equal starts are frequent, and seats are taken in any order.
         #[test]
         fn any_tournament_is_won_by_the_least_tag(
-            steps in proptest::collection::vec((0_u32..20, 0_u32..6, proptest::bool::weighted(0.3)), 0..300),
+            steps in proptest::collection::vec(
+                (0_u32..20, 0_u32..6, proptest::bool::weighted(0.3)),
+                0..300,
+            ),
         ) {
             let mut tournament = Tournament::default();
             let mut model = BTreeMap::new();

@@ -85,7 +85,7 @@ fn run<F: FnMut(&[Answers])>(
     phases: Vec<Vec<CommandOp>>,
     before: F,
 ) -> Script<F> {
-    let device = Device::solid_state(backend.capabilities().depth);
+    let device = Device::solid_state(backend.capabilities().depth.unshared);
     let (elevator, connections) = elevator_with(kind, device, CONNECTIONS / 2);
     let (owner, volume) = owner_of(elevator, backend, Waker::new().expect("an event"));
     let waiting = vec![VecDeque::new(); CONNECTIONS];

@@ -159,8 +159,10 @@ keys! {
             "How groups share the disk ([Hierarchies](schedulers.md#hierarchies)); under `cfq` \
              only.";
         depth: Option<Depth> = None, Depths, live,
-            default "16; on a modelled disk twice its servers, or as many as its `model` takes if \
-                     that is fewer or it has none; under `wfq` learned, up to 1024";
+            default "16; 32 for a file past the page cache on a device that does not rotate, \
+                     under `none`, `mq-deadline` and `kyber`; on a modelled disk twice its \
+                     servers, or as many as its `model` takes if that is fewer or it has none; \
+                     under `wfq` learned, up to 1024";
             "Requests in the disk at once; the scheduler orders the rest. Lower is fairer, higher \
              keeps a parallel disk busier. `\"learned\"` is for `wfq` alone.";
         plug: bool = true, OnOff, restart;
