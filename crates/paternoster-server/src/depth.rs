@@ -38,11 +38,16 @@ impl Depth {
         written: Option<Self>,
         busy: BusyDepth,
     ) -> Self {
-        match written {
-            Some(Self::Fixed(depth)) => Self::Fixed(depth),
-            _ if learns(scheduler) => Self::Learned,
-            _ if shares(scheduler) => Self::Fixed(busy.shared),
-            _ => Self::Fixed(busy.unshared),
+        if let Some(Self::Fixed(depth)) = written {
+            return Self::Fixed(depth);
+        }
+        match scheduler {
+            SchedulerKind::Wfq => Self::Learned,
+            SchedulerKind::None | SchedulerKind::MqDeadline | SchedulerKind::Kyber => {
+                Self::Fixed(busy.unshared)
+            }
+            // CFQ and BFQ: what is in flight can no longer be ordered.
+            _ => Self::Fixed(busy.shared),
         }
     }
 
@@ -106,11 +111,6 @@ pub(crate) fn with_tunable(
     let depth = written.and_then(Depth::fixed).filter(|_| learns(scheduler));
     let depth = depth.map(|depth| (TUNABLE.to_owned(), i64::from(depth)));
     tunables.iter().cloned().chain(depth).collect()
-}
-
-/// Returns whether it shares the device by turns, each of which ends with what is in flight.
-const fn shares(scheduler: SchedulerKind) -> bool {
-    matches!(scheduler, SchedulerKind::Cfq | SchedulerKind::Bfq)
 }
 
 /// Returns whether the scheduler learns the depth if it is not told.

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Instant, Nanos, PlugLimits};
 use paternoster_disk::{
-    Backend, BusyDepth, Capabilities, CpuLatency, Engine, FileBackend, IoEngine, MonotonicClock,
-    Owner, Ring, VolumeId, VolumePlace, Waker, is_rotational,
+    Backend, BusyDepth, Capabilities, CpuLatency, Engine, IoEngine, MonotonicClock, Owner, Ring,
+    VolumeId, VolumePlace, Waker, is_rotational,
 };
 
 use crate::acquire::Acquired;
@@ -305,8 +305,7 @@ fn device(disk: &DiskConfig, volumes: &[Capabilities], common: &Common) -> Devic
     let of_none = if volumes.is_empty() { common.capabilities() } else { None };
     let volumes = of_none.as_ref().map_or(volumes, std::slice::from_ref);
     let kind = disk.scheduler.kind();
-    let busy = volumes.iter().map(|one| one.depth).reduce(BusyDepth::max);
-    let busy = busy.unwrap_or(FileBackend::DEPTH);
+    let busy = BusyDepth::of_all(volumes.iter().map(|one| one.depth));
     let depth = |busy| Depth::in_force(kind, disk.keys.depth, busy).bound();
     let rotates = || match volumes {
         [] => disk.keys.path.as_deref().is_some_and(rotates),

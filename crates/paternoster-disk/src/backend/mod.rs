@@ -93,11 +93,14 @@ impl BusyDepth {
         Self::any(self.shared)
     }
 
-    /// The greater of both, under each kind of scheduler.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        let (shared, unshared) = (self.shared, self.unshared);
-        Self { shared: shared.max(other.shared), unshared: unshared.max(other.unshared) }
+    /// That of a device with these back ends: the most that one says. While there is none it does
+    /// not matter.
+    pub fn of_all(depths: impl IntoIterator<Item = Self>) -> Self {
+        let most = |one: Self, other: Self| Self {
+            shared: one.shared.max(other.shared),
+            unshared: one.unshared.max(other.unshared),
+        };
+        depths.into_iter().reduce(most).unwrap_or(Self::any(16))
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use paternoster::Instant;
 use slotmap::SecondaryMap;
 
-use crate::backend::{Backend, BusyDepth, FileBackend, Notice, TransferDone};
+use crate::backend::{Backend, BusyDepth, Notice, TransferDone};
 use crate::engine::{Transfer, TransferId, VolumeId};
 use crate::ring::{Completion, Ring};
 use crate::token::{BackendToken, Token};
@@ -55,10 +55,8 @@ impl Backends {
     }
 
     /// Returns how many requests in flight keep the device busy: the most that a back end says.
-    /// Those that are yet to come are files.
     pub(super) fn depth(&self) -> BusyDepth {
-        let depths = self.all.values().map(|held| held.backend.capabilities().depth);
-        depths.reduce(BusyDepth::max).unwrap_or(FileBackend::DEPTH)
+        BusyDepth::of_all(self.all.values().map(|held| held.backend.capabilities().depth))
     }
 
     /// Returns whether the device of any volume is made of servers.

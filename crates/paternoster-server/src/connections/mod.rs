@@ -172,6 +172,7 @@ impl Connections {
     ) -> Result<Arc<Export>, NoVolume> {
         let NewVolume { name, backend, io_prio, is_offered, lineage } = new;
         let volume = owner.add_volume(backend)?;
+        self.follow_depth(owner);
         self.label.volumes.add(volume, name.clone());
         let new = NewExport { name, volume, offset: 0, io_prio, is_offered, lineage };
         Ok(self.add_export(owner, new))

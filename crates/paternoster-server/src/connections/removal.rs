@@ -220,7 +220,9 @@ impl Connections {
             let backend = match &one.what {
                 What::Volume { volume, .. } => {
                     self.forget_volume(owner, *volume);
-                    Some(owner.remove_volume(*volume))
+                    let backend = owner.remove_volume(*volume);
+                    self.follow_depth(owner);
+                    Some(backend)
                 }
                 What::Export(export) => {
                     owner.administer(|elevator, now| {
@@ -335,6 +337,7 @@ mod tests {
         assert!(disk.handle.volume_states(vec![volume]).recv().expect("it answers").is_empty());
         let stat = disk.handle.stat(Detail::Groups).recv().expect("it answers");
         assert_eq!((stat.syncs, stat.size_bytes), (1, 0), "what is gone has still been counted");
+        assert_eq!(stat.depth, 16, "the 4 that kept it busy are of the past");
         disk.end().expect("a good end");
     }
 

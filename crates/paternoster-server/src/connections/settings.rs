@@ -82,7 +82,6 @@ impl Connections {
     /// Applies all keys of `wanted` that may change.
     pub(super) fn apply_settings(&mut self, owner: &mut DiskOwner, wanted: &DiskConfig) {
         let kind = wanted.scheduler.kind();
-        let depth = Depth::in_force(kind, wanted.keys.depth, owner.depth());
         let set = wanted.tunables_to_set();
         owner.administer(|elevator, now| {
             let before = elevator.tunables_set().to_vec();
@@ -103,14 +102,23 @@ impl Connections {
             if elevator.hierarchy().is_some_and(|in_force| in_force != wanted.hierarchy()) {
                 elevator.set_hierarchy(now, wanted.hierarchy()).expect("it has one");
             }
-            if elevator.device().queue_depth != depth.bound() {
-                elevator.set_depth(depth.bound());
-            }
         });
         if self.label.config.keys.polling != wanted.keys.polling {
             owner.set_polling(wanted.keys.polling.policy());
         }
         self.label.config.take_live(wanted);
+        self.follow_depth(owner);
+    }
+
+    /// Puts the depth in force that follows from the settings and the volumes, which have changed.
+    pub(super) fn follow_depth(&self, owner: &mut DiskOwner) {
+        let config = &self.label.config;
+        let depth = Depth::in_force(config.scheduler.kind(), config.keys.depth, owner.depth());
+        owner.administer(|elevator, _| {
+            if elevator.device().queue_depth != depth.bound() {
+                elevator.set_depth(depth.bound());
+            }
+        });
     }
 }
 

@@ -11,7 +11,7 @@ figures! {
     depth: u32, Gauge, metric "disk_learned_depth_requests";
     /// The depth of this moment: another one in half of the time that a trial takes.
     in_force: u32, Gauge;
-    /// The depth that the disk would have under a scheduler that learns none, such as `none`.
+    /// The depth that the disk would have under `none`, which learns none.
     unlearned: u32, Gauge;
     /// The last change; none so far.
     changed: Option<DepthChange>, Figures;

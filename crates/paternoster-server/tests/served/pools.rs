@@ -4,8 +4,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 
 use paternoster_nbd::{Command, NbdError};
+use paternoster_server::ctl::{Control as _, ReloadMode};
+use serde_json::json;
 
 use crate::support::Rig;
+use crate::turnover::reload;
 
 const POOL: &str = r#"
 [pools.fast]
@@ -83,5 +86,35 @@ fn image_that_is_cut_short_is_trouble_of_its_volume_alone() {
     assert_eq!(one.call(read.clone()).map(drop), Err(NbdError::Io));
     two.call(read).expect("it has its bytes");
     two.call(Command::Flush).expect("it is durable");
+    rig.end();
+}
+
+/// `cfq` has fewer in a file past the page cache than `none`, and of no volume nothing is known.
+#[test]
+fn depth_follows_the_scheduler_and_the_volumes() {
+    let file = |scheduler: &str, volumes: &str| {
+        format!(
+            "[pools.p]\npath = \"DIR\"\ncache = \"direct\"\nrotational = false\n\
+             scheduler = \"{scheduler}\"\n{volumes}"
+        )
+    };
+    let a = "[volumes.a]\npool = \"p\"\n";
+    let rig = Rig::prepared(&file("none", ""), |dir| {
+        File::create(dir.join("a.img")).expect("an image").set_len(1 << 20).expect("room");
+    });
+    let depth = || {
+        let (stat, shown) = (rig.stat(), rig.control().settings().expect("its settings"));
+        let [disk] = &stat.disks[..] else { panic!("{stat:?}") };
+        let shown = shown.disks[0].settings.get("depth");
+        assert_eq!(shown, Some(&json!(disk.depth)), "what is shown is in force");
+        disk.depth
+    };
+    assert_eq!(depth(), 16);
+    let mut depths = vec![];
+    for (scheduler, volumes) in [("none", a), ("cfq", a), ("kyber", a), ("none", "")] {
+        reload(&rig, ReloadMode::Apply, &file(scheduler, volumes)).expect("a good file");
+        depths.push(depth());
+    }
+    assert_eq!(depths, [32, 16, 32, 16]);
     rig.end();
 }

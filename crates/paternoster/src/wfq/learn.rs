@@ -94,12 +94,12 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn note_arrival(&mut self, now: Instant, in_device: u32) {
         let waits = self.waits_for_device();
         if self.windows.changes_load(in_device, waits) {
-            self.note_first_arrival(now, in_device, waits);
+            self.note_changed_load(now, in_device, waits);
         }
     }
 
     #[inline(never)]
-    fn note_first_arrival(&mut self, now: Instant, in_device: u32, waits: bool) {
+    fn note_changed_load(&mut self, now: Instant, in_device: u32, waits: bool) {
         self.windows.note_load(now, in_device, waits);
     }
 

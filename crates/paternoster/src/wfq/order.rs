@@ -170,7 +170,10 @@ impl Tree {
             let Some(among) = node.among else { break };
             let siblings = &mut self.siblings[among];
             siblings.advance_v(direction, now, grace);
-            is_reserved |= served.reserved.is_some_and(|reserved| reserved == at);
+            // Asked on its own: `is_some_and` compares the keys at every level all the same.
+            if served.reserved.is_some() {
+                is_reserved |= served.reserved == Some(at);
+            }
             node.start = if is_reserved {
                 node.start.brought_forward(siblings.v(), served.charge, node.weight)
             } else {

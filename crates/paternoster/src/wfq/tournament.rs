@@ -51,8 +51,7 @@ pub(super) struct Tournament {
     /// Their tags; the tag of an only seat is `first`.
     seats: Vec<Tag>,
     /// The seats that win at positions 2 i and 2 i + 1, and play against each other for position i.
-    /// The seats themselves begin at position `count`. There is no position 0, and at position 1 is
-    /// the seat of `first`.
+    /// The seats themselves begin at position `count`. Pair 0 is not used.
     pairs: Vec<[Seat; 2]>,
 }
 
@@ -87,6 +86,7 @@ impl Tournament {
     /// Has the node of a seat, which competes, do so from now on with another start and sequence.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn advance(&mut self, seat: Seat, start: Vtime, sequence: u64) {
+        debug_assert!(seat < self.count, "who competes has a seat");
         let is_only = self.count == 1;
         let tag = if is_only { &mut self.first } else { &mut self.seats[seat as usize] };
         (tag.start, tag.sequence) = (start, sequence);
@@ -104,6 +104,7 @@ impl Tournament {
     /// Puts a tag on a seat.
     #[inline]
     fn put(&mut self, seat: Seat, tag: Tag) {
+        debug_assert!(seat < self.count, "there is that seat");
         if self.count == 1 {
             self.first = tag;
         } else {
@@ -167,23 +168,32 @@ mod tests {
     use super::*;
     use crate::wfq::service::Units;
     use proptest::prelude::*;
+    use slotmap::KeyData;
     use std::collections::BTreeMap;
+
+    /// So many nodes, each another one.
+    fn nodes(count: u64) -> Vec<NodeId> {
+        (1..=count).map(|index| KeyData::from_ffi(1 << 32 | index).into()).collect()
+    }
 
     proptest! {
         /// Equal starts are frequent, and seats are taken in any order.
         #[test]
         fn any_tournament_is_won_by_the_least_tag(
+            seats in 1_u32..20,
             steps in proptest::collection::vec(
-                (0_u32..20, 0_u32..6, proptest::bool::weighted(0.3)),
+                (any::<u32>(), 0_u32..6, proptest::bool::weighted(0.3)),
                 0..300,
             ),
         ) {
+            let nodes = nodes(20);
             let mut tournament = Tournament::default();
             let mut model = BTreeMap::new();
             for (sequence, (seat, ops, leaves)) in (1..).zip(steps) {
+                let seat = seat % seats;
                 if !leaves {
                     let start = Vtime::ZERO.advanced(Units::ops(ops), 1);
-                    let tag = Tag { start, sequence, node: NodeId::default() };
+                    let tag = Tag { start, sequence, node: nodes[seat as usize] };
                     if model.insert(seat, tag).is_some() {
                         tournament.advance(seat, start, sequence);
                     } else {

@@ -35,7 +35,7 @@ pub(super) struct Link {
     key: u64,
     /// What has come and is not decoded; with a receive while one is under way.
     input: BytesMut,
-    /// What is to be sent behind what is being sent.
+    /// The buffers to send after the send that is under way.
     outgoing: VecDeque<Bytes>,
     is_sending: bool,
     /// Whether nothing more is asked of it: it is closed once all is answered.
@@ -108,9 +108,7 @@ impl Link {
     /// A send is over; `unsent` is sent first.
     pub(super) fn handle_sent(&mut self, unsent: Buffers<Bytes>) {
         self.is_sending = false;
-        for bytes in unsent.into_iter().rev() {
-            self.outgoing.push_front(bytes);
-        }
+        put_back(&mut self.outgoing, unsent);
     }
 
     /// Receives what comes next.
@@ -145,6 +143,13 @@ impl Link {
     }
 }
 
+/// Puts what a send has not sent before what has come meanwhile.
+fn put_back(outgoing: &mut VecDeque<Bytes>, unsent: Buffers<Bytes>) {
+    for bytes in unsent.into_iter().rev() {
+        outgoing.push_front(bytes);
+    }
+}
+
 /// Why a connection is no more.
 #[derive(Debug)]
 pub(super) enum Loss {
@@ -170,5 +175,18 @@ impl Loss {
     /// Whether this side gives a connection up that may live.
     pub(super) fn is_given_up(&self) -> bool {
         matches!(self, Self::Silent | Self::Unanswered | Self::Garbage(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_sent_goes_before_what_has_come_meanwhile() {
+        let mut outgoing = VecDeque::from([Bytes::from_static(b"c")]);
+        let unsent = [&b"a"[..], b"b"].map(Bytes::from_static);
+        put_back(&mut outgoing, unsent.into_iter().collect());
+        assert_eq!(outgoing, [&b"a"[..], b"b", b"c"]);
     }
 }

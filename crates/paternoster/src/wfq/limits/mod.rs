@@ -341,11 +341,12 @@ impl Tree {
     /// directions.
     #[inline]
     pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
-        if self.limits.dues.is_empty() { None } else { self.reserved_of_some(now) }
+        if self.limits.dues.is_empty() { None } else { self.first_due(now) }
     }
 
+    /// The same where some have a reservation, which is seldom: out of the way of all requests.
     #[inline(never)]
-    fn reserved_of_some(&self, now: Instant) -> Option<(NodeId, Directions)> {
+    fn first_due(&self, now: Instant) -> Option<(NodeId, Directions)> {
         if self.limits.open.is_empty() {
             return None;
         }

@@ -69,6 +69,33 @@ fn guard_ends_as_all_that_was_dispatched_before_has_completed() {
     assert!(device.windows.measured.is_some());
 }
 
+/// Arrivals between completions, of which some find a device that is short of work.
+#[test]
+fn load_that_an_arrival_does_not_change_need_not_be_noted() {
+    let [mut all, mut some] = [(); 2].map(|()| Measuring::with(0));
+    let mut skipped = 0;
+    for micros in 1..20_000 {
+        // As requests are completed, dispatched, and taken back by a requeue.
+        let (in_device, waits) = (2 + micros % 3, micros % 7 > 0);
+        if micros % 2 == 0 {
+            all.complete(micros, u32::try_from(in_device).expect("small"), waits);
+            some.complete(micros, u32::try_from(in_device).expect("small"), waits);
+            continue;
+        }
+        let in_device =
+            u32::try_from(if micros % 5 == 0 { in_device } else { 2 + (micros - 1) % 3 });
+        let in_device = in_device.expect("small");
+        all.windows.note_load(at(micros), in_device, waits);
+        if some.windows.changes_load(in_device, waits) {
+            some.windows.note_load(at(micros), in_device, waits);
+        } else {
+            skipped += 1;
+        }
+    }
+    assert_eq!(all.closed, some.closed);
+    assert!(skipped > 500 && all.closed.len() > 1, "{skipped} of {}", all.closed.len());
+}
+
 #[test]
 fn request_that_is_requeued_does_not_keep_the_guard_open() {
     let mut device = Measuring::with(2);
