@@ -42,7 +42,7 @@ impl Depth {
             return Self::Fixed(depth);
         }
         match scheduler {
-            SchedulerKind::Wfq => Self::Learned,
+            _ if learns(scheduler) => Self::Learned,
             SchedulerKind::None | SchedulerKind::MqDeadline | SchedulerKind::Kyber => {
                 Self::Fixed(busy.unshared)
             }

@@ -75,10 +75,9 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
-    /// That of a file past the page cache. With 128 requests outstanding `none` did 0.79 times what
-    /// qemu-nbd does with 16 in a virtio disk, 0.95 times with 32, and no more with 64; with 32
-    /// outstanding it took half the processor time, as 32 come and go together
-    /// (docs/performance.md).
+    /// That of a file past the page cache. Of 128 outstanding requests qemu-nbd has all in the
+    /// device. With 16 of them there `none` did 0.79 times as many on a virtio disk, with 32 it did
+    /// 0.95 times as many, and with 64 no more (docs/performance.md).
     pub const DEPTH: BusyDepth = BusyDepth { shared: 16, unshared: 32 };
 
     /// Opens the file or block device, for writing unless it is to be read only, and locks it:
