@@ -118,13 +118,18 @@ impl Served {
 
     /// Serves so many bytes of memory as the export `disk`.
     pub(crate) fn memory(place: Place, bytes: u64) -> Self {
+        Self::memory_with("", place, bytes)
+    }
+
+    /// The same, with keys of the server before.
+    pub(crate) fn memory_with(keys: &str, place: Place, bytes: u64) -> Self {
         let dir = temp_dir();
         let listen = match place {
             Place::Unix => "unix = \"nbd.sock\"",
             Place::Tcp => "tcp = \"127.0.0.1:0\"",
         };
         let toml = format!(
-            "{listen}\n[disks.d]\nbackend = \"memory\"\nsize = {bytes}\n\
+            "{keys}{listen}\n[disks.d]\nbackend = \"memory\"\nsize = {bytes}\n\
              [exports.disk]\ndisk = \"d\"\n"
         );
         fs::write(dir.path().join("c.toml"), toml).expect("a file");
