@@ -1,0 +1,305 @@
+//! A split virtqueue, as the device sees it.
+//!
+//! ```text
+//!   driver ── writes ──▶ available: idx, heads …, used_event       next_available: ours
+//!   device ── writes ──▶ used: idx, (head, bytes) …, avail_event   next_used: ours
+//! ```
+//!
+//! A round takes chains one by one and gives back those that are done; the driver sees them when
+//! the round publishes the index, once, and is called once where it wants to be. While we look at
+//! the ring by ourselves the driver's kicks are held: to kick is the dearest part of a request in
+//! a virtual machine.
+//!
+//! The driver may write anything at any time. What it cannot be talked out of by an error to one
+//! request breaks the ring: an index that runs ahead, a head that is no descriptor or in flight.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
+
+use thiserror::Error;
+
+use crate::chain::{Chain, ChainError, DESCRIPTOR};
+use crate::inflight::{Contradiction, RingInflight};
+use crate::memory::{Area, Memory};
+use crate::proto::{Features, MAX_RING, RingAddresses};
+
+/// Bytes of an entry of the used ring: the head and the bytes written.
+const USED: usize = 8;
+/// Where the entries of either ring begin: behind flags and index.
+const ENTRIES: usize = 4;
+/// Where the index is.
+const INDEX: usize = 2;
+
+/// In the flags of the available ring: the driver wants no calls.
+const NO_INTERRUPT: u16 = 1;
+/// In those of the used ring: the device wants no kicks.
+const NO_NOTIFY: u16 = 1;
+
+/// Why a ring cannot begin.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum RingError {
+    /// Its size is none.
+    #[error("a ring of {0} descriptors: a power of two up to {MAX_RING} is allowed")]
+    Size(u16),
+    /// An area is not in one region.
+    #[error("a ring's {area} at {addr:#x} are not in one region of the guest's memory")]
+    Outside {
+        /// Which area.
+        area: &'static str,
+        /// Its address in the front-end.
+        addr: u64,
+    },
+    /// An area is not aligned.
+    #[error("a ring's {area} at {addr:#x} are not aligned to {align}")]
+    Unaligned {
+        /// Which area.
+        area: &'static str,
+        /// Its address in the front-end.
+        addr: u64,
+        /// To what it has to be.
+        align: usize,
+    },
+}
+
+/// Why a ring is broken: nothing is taken from it any more.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Broken {
+    /// The driver's index is further ahead than there are descriptors.
+    #[error("the driver's index is {ahead} ahead of ours on a ring of {size}")]
+    Ahead {
+        /// How far.
+        ahead: u16,
+        /// The size of the ring.
+        size: u16,
+    },
+    /// A head is no descriptor.
+    #[error("a chain begins at descriptor {head} of {size}")]
+    Head {
+        /// Where it begins.
+        head: u16,
+        /// How many there are.
+        size: u16,
+    },
+    /// A head is in flight.
+    #[error("a chain begins at descriptor {0}, whose chain is in flight")]
+    InFlight(u16),
+}
+
+/// A chain that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its name until it is given back.
+    pub head: u16,
+    /// Its buffers. Where it is none, its slot is to be given back with no bytes written.
+    pub chain: Result<Chain, ChainError>,
+}
+
+/// A ring that has begun.
+#[derive(Debug)]
+pub struct SplitRing {
+    size: u16,
+    features: Features,
+    descriptors: Area,
+    available: Area,
+    used: Area,
+    next_available: u16,
+    /// Of the entries that were written, of which the driver knows those before `published`.
+    next_used: u16,
+    published: u16,
+    /// The chains in flight, by head.
+    in_flight: Vec<bool>,
+    /// Those that a server before this one had in flight, which are taken again first.
+    again: VecDeque<u16>,
+    /// Where those in flight outlive this server.
+    outlives: Option<RingInflight>,
+    /// Whether kicks are held.
+    holds_kicks: bool,
+}
+
+impl SplitRing {
+    /// Begins with a ring at these addresses of the front-end, whose next chain is `base`.
+    pub fn new(
+        memory: &Memory,
+        size: u16,
+        addresses: RingAddresses,
+        base: u16,
+        features: Features,
+    ) -> Result<Self, RingError> {
+        if !size.is_power_of_two() || size > MAX_RING {
+            return Err(RingError::Size(size));
+        }
+        let entries = usize::from(size);
+        let area = |area, addr, len, align| {
+            let found = memory.area(addr, len).ok_or(RingError::Outside { area, addr })?;
+            if found.is_aligned(align) {
+                Ok(found)
+            } else {
+                Err(RingError::Unaligned { area, addr, align })
+            }
+        };
+        let RingAddresses { descriptors, available, used } = addresses;
+        // Behind the entries each ring has the event of the other side.
+        let descriptors = area("descriptors", descriptors, entries * DESCRIPTOR, 16)?;
+        let available = area("available entries", available, ENTRIES + entries * 2 + 2, 2)?;
+        let used = area("used entries", used, ENTRIES + entries * USED + 2, 4)?;
+        // Whatever a server before this one has used, and whatever the front-end says.
+        let next_used = u16::from_le(used.load(INDEX, Ordering::Acquire));
+        Ok(Self {
+            size,
+            features,
+            descriptors,
+            available,
+            used,
+            next_available: base,
+            next_used,
+            published: next_used,
+            in_flight: vec![false; entries],
+            again: VecDeque::new(),
+            outlives: None,
+            holds_kicks: false,
+        })
+    }
+
+    /// Has the chains in flight outlive this server, and takes those again that have outlived one
+    /// before it. The ring has just begun. What contradicts itself is told, and begun anew.
+    pub fn outlive(&mut self, mut outlives: RingInflight) -> Result<(), Contradiction> {
+        let recovered = outlives.recover(self.next_used);
+        self.outlives = Some(outlives);
+        self.again = recovered?.into();
+        // Every chain that was ever taken is done or in flight.
+        let in_flight = u16::try_from(self.again.len()).expect("at most the ring's");
+        self.next_available = self.next_used.wrapping_add(in_flight);
+        Ok(())
+    }
+
+    /// The number of the chain that is taken next.
+    pub fn next_available(&self) -> u16 {
+        self.next_available
+    }
+
+    /// Returns whether there is a chain to be taken.
+    pub fn peek(&self) -> Result<bool, Broken> {
+        let there = u16::from_le(self.available.load(INDEX, Ordering::Acquire));
+        let ahead = there.wrapping_sub(self.next_available);
+        if ahead > self.size {
+            return Err(Broken::Ahead { ahead, size: self.size });
+        }
+        Ok(ahead > 0 || !self.again.is_empty())
+    }
+
+    /// Takes the next chain, if there is one.
+    pub fn pop(&mut self, memory: &Memory) -> Result<Option<Taken>, Broken> {
+        if !self.peek()? {
+            return Ok(None);
+        }
+        let again = self.again.pop_front();
+        let head = again.unwrap_or_else(|| self.next_head());
+        let size = self.size;
+        match self.in_flight.get_mut(usize::from(head)) {
+            None => return Err(Broken::Head { head, size }),
+            Some(true) => return Err(Broken::InFlight(head)),
+            Some(in_flight) => *in_flight = true,
+        }
+        if let Some(outlives) = &mut self.outlives
+            && again.is_none()
+        {
+            outlives.taken(head);
+        }
+        let may_be_indirect = self.features.contains(Features::INDIRECT_DESC);
+        let chain = Chain::read(&self.descriptors, size, head, memory, may_be_indirect);
+        Ok(Some(Taken { head, chain }))
+    }
+
+    /// The head of the next chain that the driver has made available.
+    fn next_head(&mut self) -> u16 {
+        let entry = self.slot(self.next_available);
+        self.next_available = self.next_available.wrapping_add(1);
+        u16::from_le_bytes(self.available.read(ENTRIES + 2 * entry))
+    }
+
+    /// Gives a chain back, into which so many bytes were written. The driver sees it once that is
+    /// published.
+    pub fn push_used(&mut self, head: u16, bytes: u32) {
+        let was_in_flight = std::mem::replace(&mut self.in_flight[usize::from(head)], false);
+        assert!(was_in_flight, "a chain is given back once");
+        let entry = self.slot(self.next_used);
+        let mut used = [0; USED];
+        used[..4].copy_from_slice(&u32::from(head).to_le_bytes());
+        used[4..].copy_from_slice(&bytes.to_le_bytes());
+        self.used.write(ENTRIES + USED * entry, &used);
+        self.next_used = self.next_used.wrapping_add(1);
+        if let Some(outlives) = &mut self.outlives {
+            outlives.given_back(head);
+        }
+    }
+
+    /// Lets the driver see what was given back. Returns whether it wants to be called for it.
+    pub fn publish(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.published, self.next_used);
+        if before == self.next_used {
+            return false;
+        }
+        self.used.store(INDEX, self.next_used.to_le(), Ordering::Release);
+        if let Some(outlives) = &mut self.outlives {
+            outlives.published(self.next_used);
+        }
+        // The driver writes what it wants and then looks at the index: one of us sees the other's.
+        fence(Ordering::SeqCst);
+        if !self.features.contains(Features::EVENT_IDX) {
+            let flags = u16::from_le(self.available.load(0, Ordering::Relaxed));
+            return flags & NO_INTERRUPT == 0;
+        }
+        let wanted = u16::from_le(self.available.load(self.used_event(), Ordering::Relaxed));
+        is_past(wanted, before, self.next_used)
+    }
+
+    /// Asks the driver not to kick.
+    pub fn hold_kicks(&mut self) {
+        // With an event the one that was written last stays behind, and is not written again.
+        if !std::mem::replace(&mut self.holds_kicks, true)
+            && !self.features.contains(Features::EVENT_IDX)
+        {
+            self.used.store(0, NO_NOTIFY.to_le(), Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the driver kick for the next chain. Returns whether one has come meanwhile, for which
+    /// it does not kick.
+    pub fn allow_kicks(&mut self) -> Result<bool, Broken> {
+        self.holds_kicks = false;
+        if self.features.contains(Features::EVENT_IDX) {
+            let event = self.next_available.to_le();
+            self.used.store(self.avail_event(), event, Ordering::Relaxed);
+        } else {
+            self.used.store(0, 0u16, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        self.peek()
+    }
+
+    /// The chains in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.iter().filter(|in_flight| **in_flight).count()
+    }
+
+    /// Where in either ring an index is.
+    fn slot(&self, index: u16) -> usize {
+        usize::from(index & (self.size - 1))
+    }
+
+    /// Where the driver says from which used entry on it wants to be called.
+    fn used_event(&self) -> usize {
+        ENTRIES + 2 * usize::from(self.size)
+    }
+
+    /// Where we say from which available entry on we want to be kicked.
+    fn avail_event(&self) -> usize {
+        ENTRIES + USED * usize::from(self.size)
+    }
+}
+
+/// Returns whether `wanted` is among the entries from `before` on, before `after`: one side is told
+/// of the entry that it wants to be told of.
+fn is_past(wanted: u16, before: u16, after: u16) -> bool {
+    after.wrapping_sub(wanted).wrapping_sub(1) < after.wrapping_sub(before)
+}

@@ -1,0 +1,404 @@
+//! One front-end's session: its messages in, orders and replies out.
+//!
+//! ```text
+//!   socket ──bytes, descriptors──▶ receive ──▶ Order ──▶ whoever has the device
+//!   socket ◀──────── output ◀──────────────────────────── answer
+//! ```
+//!
+//! Messages are taken one at a time: [`Session::wanted`] says how many bytes may be received, never
+//! more than the current message has, so that descriptors belong to the message they came with.
+//! While an order is not answered nothing is wanted.
+//!
+//! A ring starts when its size, its addresses and its kick are known, in whatever order they came;
+//! then the order has all that it needs. A message that is not obeyed is answered by a 1 where the
+//! front-end asks for an answer, and ends the session where it does not: it would go on as if it
+//! had been.
+
+mod obey;
+mod rings;
+
+use std::os::fd::OwnedFd;
+
+use thiserror::Error;
+
+use self::rings::RingState;
+use crate::blk::CONFIG_LEN;
+use crate::proto::{
+    Body, Features, HEADER_LEN, InflightPlace, MAX_BODY, MAX_DESCRIPTORS, NEED_REPLY,
+    ProtocolFeatures, REPLY, RegionPlace, RingAddresses, VERSION, VERSION_MASK, header, request,
+};
+
+/// What a device offers.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// Its features.
+    pub features: Features,
+    /// Its configuration.
+    pub config: [u8; CONFIG_LEN],
+    /// Its rings.
+    pub queues: u16,
+}
+
+/// What the front-end wants of the device.
+#[derive(Debug)]
+pub enum Order {
+    /// These features are in force.
+    Features(Features),
+    /// The memory is these regions, and no others.
+    Memory(Vec<(RegionPlace, OwnedFd)>),
+    /// It has one more.
+    AddRegion(RegionPlace, OwnedFd),
+    /// It has one less.
+    RemoveRegion(RegionPlace),
+    /// The ring starts.
+    Start(u16, Start),
+    /// It is read, or is not.
+    Enable(u16, bool),
+    /// It is kicked by another descriptor.
+    Kick(u16, OwnedFd),
+    /// It calls by another one, or does not.
+    Call(u16, Option<OwnedFd>),
+    /// It says by another one, or does not, that it is broken.
+    Broken(u16, Option<OwnedFd>),
+    /// The ring stops; [`Answer::Base`] when its last request is done.
+    Stop(u16),
+    /// No ring is read any more.
+    DisableAll,
+    /// The device is new; done when all of its requests are.
+    Reset,
+    /// The cache writes back, or what is answered is durable.
+    Writeback(bool),
+    /// Here our messages go.
+    Requests(OwnedFd),
+    /// Memory for requests in flight is wanted; [`Answer::Inflight`].
+    GiveInflight(InflightPlace),
+    /// That of a server before this one.
+    TakeInflight(InflightPlace, OwnedFd),
+}
+
+/// All that a ring starts with.
+#[derive(Debug)]
+pub struct Start {
+    /// Its descriptors.
+    pub size: u16,
+    /// Where it is.
+    pub addresses: RingAddresses,
+    /// Its next chain, where no memory of requests in flight says otherwise.
+    pub base: u16,
+    /// What says that a chain has come.
+    pub kick: OwnedFd,
+    /// What is told that chains are done.
+    pub call: Option<OwnedFd>,
+    /// What is told that it is broken.
+    pub broken: Option<OwnedFd>,
+    /// Whether it is read.
+    pub enabled: bool,
+}
+
+/// What has become of an order.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// It is not, for this reason.
+    Refused(String),
+    /// The ring has stopped, and this is its next chain.
+    Base(u16),
+    /// The memory for requests in flight.
+    Inflight(InflightPlace, OwnedFd),
+}
+
+/// What has come of some bytes.
+#[derive(Debug)]
+pub enum Progress {
+    /// More have to come.
+    NeedMore,
+    /// This is to be done, and answered.
+    Order(Order),
+    /// A message was not obeyed, and the front-end has been told so.
+    Refused(Refusal),
+}
+
+/// A message that was not obeyed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("message {request}: {why}")]
+pub struct Refusal {
+    /// Its number.
+    pub request: u32,
+    /// Why it was not.
+    pub why: String,
+}
+
+/// Why a session is over.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SessionError {
+    /// It speaks another version.
+    #[error("a message of version {0}: 1 is spoken here")]
+    Version(u32),
+    /// It answers what nobody asked.
+    #[error("message {0} is a reply, and nothing was asked")]
+    Reply(u32),
+    /// It is too long.
+    #[error("message {request} has a body of {size} bytes: at most {MAX_BODY} are allowed")]
+    TooLong {
+        /// The number of the message.
+        request: u32,
+        /// The bytes of its body.
+        size: u32,
+    },
+    /// It was not obeyed, and the front-end does not hear of that.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// Bytes for the front-end, and the descriptor that goes with the first of them.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// What is to be sent.
+    pub bytes: Vec<u8>,
+    /// What goes with it.
+    pub descriptor: Option<OwnedFd>,
+}
+
+/// The header of a message that has come.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    request: u32,
+    flags: u32,
+    size: u32,
+}
+
+/// A message whose order is not answered.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    header: Header,
+    then: Then,
+}
+
+/// What an answered order changes here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    Started(u16),
+    Stopped(u16),
+    Reset,
+}
+
+/// What is to come of a message.
+enum Step {
+    /// It is done.
+    Done,
+    /// It is answered with this.
+    Reply(Vec<u8>),
+    /// The device has to do something.
+    Order(Order, Then),
+}
+
+impl Step {
+    /// It is answered with a number.
+    fn reply(number: u64) -> Self {
+        Self::Reply(number.to_ne_bytes().into())
+    }
+}
+
+/// One front-end's session.
+#[derive(Debug)]
+pub struct Session {
+    offer: Offer,
+    protocol: ProtocolFeatures,
+    features: Features,
+    rings: Vec<RingState>,
+    input: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+    awaited: Option<Awaited>,
+    output: Output,
+}
+
+impl Session {
+    /// A session that has just begun, about that device.
+    pub fn new(offer: Offer) -> Self {
+        let mut session = Self {
+            offer,
+            protocol: ProtocolFeatures::empty(),
+            features: Features::empty(),
+            rings: Vec::new(),
+            input: Vec::new(),
+            descriptors: Vec::new(),
+            awaited: None,
+            output: Output::default(),
+        };
+        session.forget_rings();
+        session
+    }
+
+    /// Returns how many bytes may be received now; none while an order is not answered.
+    pub fn wanted(&self) -> usize {
+        if self.awaited.is_some() {
+            return 0;
+        }
+        let whole = match self.header() {
+            Some(header) => HEADER_LEN + header.body_len(),
+            None => HEADER_LEN,
+        };
+        whole - self.input.len()
+    }
+
+    /// Returns whether a part of a message has come.
+    pub fn is_within_message(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The features in force.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Takes bytes, no more than are wanted, and the descriptors that came with them.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Progress, SessionError> {
+        assert!(bytes.len() <= self.wanted(), "no more than is wanted");
+        self.input.extend_from_slice(bytes);
+        self.descriptors.extend(descriptors);
+        // Whoever sends more than any message has does not get them kept.
+        self.descriptors.truncate(MAX_DESCRIPTORS);
+        let Some(header) = self.header() else { return Ok(Progress::NeedMore) };
+        header.check()?;
+        if self.wanted() > 0 {
+            return Ok(Progress::NeedMore);
+        }
+        let message = std::mem::take(&mut self.input);
+        let descriptors = std::mem::take(&mut self.descriptors);
+        let body = Body(&message[HEADER_LEN..]);
+        match self.obey(header.request, body, descriptors) {
+            Ok(Step::Done) => {
+                self.acknowledge(header, 0);
+                Ok(Progress::NeedMore)
+            }
+            Ok(Step::Reply(body)) => {
+                self.reply(header.request, &body, None);
+                Ok(Progress::NeedMore)
+            }
+            Ok(Step::Order(order, then)) => {
+                self.awaited = Some(Awaited { header, then });
+                Ok(Progress::Order(order))
+            }
+            Err(why) => self.refuse(header, why),
+        }
+    }
+
+    /// Says what has become of the order.
+    pub fn answer(&mut self, answer: Answer) -> Result<Progress, SessionError> {
+        let Awaited { header, then } = self.awaited.take().expect("an order is answered once");
+        match then {
+            Then::Nothing => {}
+            Then::Started(ring) => {
+                self.rings[usize::from(ring)].started = !matches!(answer, Answer::Refused(_));
+            }
+            Then::Stopped(ring) => self.stopped(ring),
+            Then::Reset => self.forget_rings(),
+        }
+        match answer {
+            Answer::Done => self.acknowledge(header, 0),
+            Answer::Base(base) => {
+                let Then::Stopped(ring) = then else { unreachable!("a ring has stopped") };
+                self.rings[usize::from(ring)].base = base;
+                let body = [u32::from(ring), base.into()].map(u32::to_ne_bytes).concat();
+                self.reply(header.request, &body, None);
+            }
+            Answer::Inflight(place, descriptor) => {
+                self.reply(header.request, &place.encoded(), Some(descriptor));
+            }
+            // It is answered by a size of none.
+            Answer::Refused(why) if header.request == request::GET_INFLIGHT_FD => {
+                let place = InflightPlace { size: 0, offset: 0, queues: 0, ring_size: 0 };
+                self.reply(header.request, &place.encoded(), None);
+                return Ok(Progress::Refused(Refusal { request: header.request, why }));
+            }
+            Answer::Refused(why) => return self.refuse(header, why),
+        }
+        Ok(Progress::NeedMore)
+    }
+
+    /// Takes what is to be sent.
+    pub fn take_output(&mut self) -> Option<Output> {
+        let output = std::mem::take(&mut self.output);
+        (!output.bytes.is_empty()).then_some(output)
+    }
+
+    /// The header, once all of it has come.
+    fn header(&self) -> Option<Header> {
+        let bytes = Body(self.input.get(..HEADER_LEN)?);
+        let [request, flags, size] = bytes.words().expect("a header has three words");
+        Some(Header { request, flags, size })
+    }
+
+    /// What the configuration says from here on.
+    pub fn set_config(&mut self, config: [u8; CONFIG_LEN]) {
+        self.offer.config = config;
+    }
+
+    /// Answers a message that asks for an answer and has none of its own.
+    fn acknowledge(&mut self, header: Header, code: u64) {
+        if self.wants_answer(header) {
+            self.reply(header.request, &code.to_ne_bytes(), None);
+        }
+    }
+
+    fn wants_answer(&self, header: Header) -> bool {
+        header.flags & NEED_REPLY != 0 && self.protocol.contains(ProtocolFeatures::REPLY_ACK)
+    }
+
+    fn reply(&mut self, request: u32, body: &[u8], descriptor: Option<OwnedFd>) {
+        self.output.bytes.extend_from_slice(&header(request, REPLY, body.len()));
+        self.output.bytes.extend_from_slice(body);
+        self.output.descriptor = descriptor;
+    }
+
+    /// Does not obey a message.
+    fn refuse(&mut self, header: Header, why: String) -> Result<Progress, SessionError> {
+        let refusal = Refusal { request: header.request, why };
+        if !self.wants_answer(header) || has_own_reply(header.request) {
+            return Err(refusal.into());
+        }
+        self.acknowledge(header, 1);
+        Ok(Progress::Refused(refusal))
+    }
+}
+
+impl Header {
+    fn check(self) -> Result<(), SessionError> {
+        let Self { request, flags, size } = self;
+        if flags & VERSION_MASK != VERSION {
+            return Err(SessionError::Version(flags & VERSION_MASK));
+        }
+        if flags & REPLY != 0 {
+            return Err(SessionError::Reply(request));
+        }
+        if size > MAX_BODY {
+            return Err(SessionError::TooLong { request, size });
+        }
+        Ok(())
+    }
+
+    /// The bytes of the body that are ever waited for.
+    fn body_len(self) -> usize {
+        usize::try_from(self.size.min(MAX_BODY)).expect("at most 4096")
+    }
+}
+
+/// Returns whether a message is answered with something else than whether it was obeyed.
+fn has_own_reply(request: u32) -> bool {
+    matches!(
+        request,
+        request::GET_FEATURES
+            | request::GET_PROTOCOL_FEATURES
+            | request::GET_QUEUE_NUM
+            | request::GET_MAX_MEM_SLOTS
+            | request::GET_VRING_BASE
+            | request::GET_CONFIG
+            | request::GET_INFLIGHT_FD
+    )
+}

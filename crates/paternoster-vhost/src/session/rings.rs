@@ -1,0 +1,169 @@
+//! The rings of a session: what is known of each, until all is and it starts.
+
+use std::os::fd::OwnedFd;
+
+use super::obey::one;
+use super::{Order, Session, Start, Step, Then};
+use crate::proto::{Body, Features, NO_DESCRIPTOR, RingAddresses, request};
+
+/// What is known of a ring.
+#[derive(Debug, Default)]
+pub(super) struct RingState {
+    size: Option<u16>,
+    addresses: Option<RingAddresses>,
+    pub(super) base: u16,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+    broken: Option<OwnedFd>,
+    enabled: bool,
+    pub(super) started: bool,
+}
+
+impl Session {
+    /// Rings as they are before anything is said of them.
+    pub(super) fn forget_rings(&mut self) {
+        self.rings = (0..self.offer.queues).map(|_| RingState::default()).collect();
+    }
+
+    /// Does what a message says of a ring, or says what has to be done.
+    pub(super) fn obey_of_ring(
+        &mut self,
+        request: u32,
+        body: Body<'_>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Step, String> {
+        match request {
+            request::SET_VRING_KICK | request::SET_VRING_CALL | request::SET_VRING_ERR => {
+                let [number] = body.longs()?;
+                self.set_descriptor(request, number, descriptors)
+            }
+            request::SET_VRING_NUM
+            | request::SET_VRING_BASE
+            | request::GET_VRING_BASE
+            | request::SET_VRING_ENABLE => {
+                let [ring, value] = body.words()?;
+                self.set_ring(request, self.ring(ring)?, value)
+            }
+            request::SET_VRING_ADDR => {
+                let (numbers, addresses) = body.split(8)?;
+                let [ring, _flags] = numbers.words()?;
+                let [descriptors, used, available, _log] = addresses.longs()?;
+                let addresses = RingAddresses { descriptors, available, used };
+                self.set_addresses(self.ring(ring)?, addresses)
+            }
+            _ => Err("it is not known here".to_owned()),
+        }
+    }
+
+    /// The ring of a number.
+    fn ring(&self, number: u32) -> Result<u16, String> {
+        let queues = self.offer.queues;
+        let ring = u16::try_from(number).ok().filter(|ring| *ring < queues);
+        ring.ok_or_else(|| format!("it is of ring {number}: there are {queues}, from 0 on"))
+    }
+
+    fn set_ring(&mut self, request: u32, ring: u16, value: u32) -> Result<Step, String> {
+        let state = &mut self.rings[usize::from(ring)];
+        let short = || u16::try_from(value).map_err(|_| format!("{value} is beyond 65535"));
+        match request {
+            request::SET_VRING_NUM => {
+                let size = short()?;
+                if state.started && state.size != Some(size) {
+                    return Err("it changes the size of a ring that has started".to_owned());
+                }
+                state.size = Some(size);
+                Ok(self.start_if_ready(ring))
+            }
+            request::SET_VRING_BASE if state.started => {
+                Err("it moves a ring that has started".to_owned())
+            }
+            request::SET_VRING_BASE => {
+                state.base = short()?;
+                Ok(Step::Done)
+            }
+            request::SET_VRING_ENABLE => {
+                state.enabled = value != 0;
+                let order = Order::Enable(ring, state.enabled);
+                Ok(if state.started { Step::Order(order, Then::Nothing) } else { Step::Done })
+            }
+            _ if state.started => Ok(Step::Order(Order::Stop(ring), Then::Stopped(ring))),
+            _ => {
+                let body = [u32::from(ring), state.base.into()].map(u32::to_ne_bytes).concat();
+                self.stopped(ring);
+                Ok(Step::Reply(body))
+            }
+        }
+    }
+
+    fn set_addresses(&mut self, ring: u16, addresses: RingAddresses) -> Result<Step, String> {
+        let state = &mut self.rings[usize::from(ring)];
+        if state.started && state.addresses != Some(addresses) {
+            return Err("it moves the areas of a ring that has started".to_owned());
+        }
+        state.addresses = Some(addresses);
+        Ok(self.start_if_ready(ring))
+    }
+
+    fn set_descriptor(
+        &mut self,
+        request: u32,
+        number: u64,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Result<Step, String> {
+        let ring = self.ring(u32::try_from(number & !NO_DESCRIPTOR).unwrap_or(u32::MAX))?;
+        let descriptor = match number & NO_DESCRIPTOR {
+            0 => Some(one(&mut descriptors)?),
+            _ => None,
+        };
+        let state = &mut self.rings[usize::from(ring)];
+        let order = match (request, descriptor) {
+            (request::SET_VRING_KICK, None) => {
+                return Err("it comes without a descriptor: rings are not polled here".to_owned());
+            }
+            (request::SET_VRING_KICK, Some(kick)) if state.started => Order::Kick(ring, kick),
+            (request::SET_VRING_KICK, kick) => {
+                state.kick = kick;
+                return Ok(self.start_if_ready(ring));
+            }
+            (request::SET_VRING_CALL, call) if state.started => Order::Call(ring, call),
+            (request::SET_VRING_CALL, call) => {
+                state.call = call;
+                return Ok(Step::Done);
+            }
+            (_, broken) if state.started => Order::Broken(ring, broken),
+            (_, broken) => {
+                state.broken = broken;
+                return Ok(Step::Done);
+            }
+        };
+        Ok(Step::Order(order, Then::Nothing))
+    }
+
+    /// Starts a ring that has not started and of which all is known.
+    fn start_if_ready(&mut self, ring: u16) -> Step {
+        let has_enable = self.features.contains(Features::PROTOCOL_FEATURES);
+        let state = &mut self.rings[usize::from(ring)];
+        let (Some(size), Some(addresses), false) = (state.size, state.addresses, state.started)
+        else {
+            return Step::Done;
+        };
+        let Some(kick) = state.kick.take() else { return Step::Done };
+        let start = Start {
+            size,
+            addresses,
+            base: state.base,
+            kick,
+            call: state.call.take(),
+            broken: state.broken.take(),
+            // Without features of the protocol there is no message that enables it.
+            enabled: state.enabled || !has_enable,
+        };
+        Step::Order(Order::Start(ring, start), Then::Started(ring))
+    }
+
+    /// A ring that has stopped has no kick and no call any more.
+    pub(super) fn stopped(&mut self, ring: u16) {
+        let state = &mut self.rings[usize::from(ring)];
+        (state.kick, state.call, state.started) = (None, None, false);
+    }
+}

@@ -1,0 +1,104 @@
+//! What a hostile driver writes into its ring, a row each.
+
+use paternoster_vhost::proto::Features;
+use paternoster_vhost::{Broken, ChainError};
+
+use crate::driver::{DATA, Descriptor, Driver, GUEST, INDIRECT, NEXT, WRITE, encoded};
+
+const SIZE: u16 = 8;
+/// Where tables of their own are.
+const TABLE: u64 = DATA + 0x1_0000;
+
+/// What comes of descriptors of the ring, and of a table of its own.
+fn chain_of(ring_of: &[Descriptor], table: &[Descriptor], features: Features) -> ChainError {
+    let mut driver = Driver::new(SIZE);
+    let mut ring = driver.ring(Features::VERSION_1 | features);
+    for (number, &descriptor) in (0..).zip(ring_of) {
+        driver.descriptor(number, descriptor);
+    }
+    let table: Vec<_> = table.iter().flat_map(|&descriptor| encoded(descriptor)).collect();
+    driver.write(TABLE, &table);
+    driver.offer(0);
+    let taken = ring.pop(&driver.memory).expect("the ring is whole").expect("a chain");
+    let error = taken.chain.expect_err("it is none");
+    // The slot comes back, and the ring goes on.
+    ring.push_used(taken.head, 0);
+    ring.publish();
+    assert_eq!(driver.take_used(), [(0, 0)]);
+    driver.descriptor(1, (DATA, 1, WRITE, 0));
+    driver.offer(1);
+    assert!(ring.pop(&driver.memory).expect("the ring is whole").expect("a chain").chain.is_ok());
+    error
+}
+
+fn direct(descriptors: &[Descriptor]) -> ChainError {
+    chain_of(descriptors, &[], Features::empty())
+}
+
+fn indirect(len: u32, flags: u16, table: &[Descriptor]) -> ChainError {
+    chain_of(&[(TABLE, len, INDIRECT | flags, 1)], table, Features::INDIRECT_DESC)
+}
+
+#[test]
+fn chain_that_is_none_gives_its_slot_back() {
+    let two = [(DATA, 16, NEXT, 1), (DATA, 16, NEXT, 0)];
+    assert_eq!(direct(&two), ChainError::Loop(8));
+    assert_eq!(direct(&[(DATA, 16, NEXT, 0)]), ChainError::Loop(8));
+    assert_eq!(direct(&[(DATA, 16, NEXT, 8)]), ChainError::Next { next: 8, size: 8 });
+    assert_eq!(direct(&[(DATA, 16, NEXT, 0xffff)]), ChainError::Next { next: 0xffff, size: 8 });
+    let behind = [(DATA, 16, WRITE | NEXT, 1), (DATA, 16, 0, 0)];
+    assert_eq!(direct(&behind), ChainError::Order);
+    let long = [(DATA, u32::MAX, NEXT, 1), (DATA, 2, 0, 0)];
+    assert_eq!(direct(&long), ChainError::TooLong((1 << 32) + 1));
+    assert_eq!(direct(&[(TABLE, 16, INDIRECT, 0)]), ChainError::NotAgreed);
+}
+
+#[test]
+fn table_that_is_none_gives_its_slot_back() {
+    let one = [(DATA, 16, 0, 0)];
+    assert_eq!(indirect(16, NEXT, &one), ChainError::IndirectNext);
+    for len in [0, 8, 17, 16 * 1025, u32::MAX] {
+        assert_eq!(indirect(len, 0, &one), ChainError::IndirectLength(len));
+    }
+    assert_eq!(indirect(16, 0, &[(TABLE, 16, INDIRECT, 0)]), ChainError::Nested);
+    let leads_out = [(DATA, 16, NEXT, 1)];
+    assert_eq!(indirect(16, 0, &leads_out), ChainError::Next { next: 1, size: 1 });
+    let table_loop = [(DATA, 16, NEXT, 1), (DATA, 16, NEXT, 0)];
+    assert_eq!(indirect(32, 0, &table_loop), ChainError::Loop(2));
+    for addr in [GUEST, GUEST - 8, u64::MAX - 7, u64::MAX] {
+        let outside = chain_of(&[(addr, 16, INDIRECT, 0)], &[], Features::INDIRECT_DESC);
+        assert_eq!(outside, ChainError::IndirectOutside(addr));
+    }
+}
+
+#[test]
+fn index_that_runs_ahead_breaks_the_ring() {
+    let mut driver = Driver::new(SIZE);
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.set_available(SIZE);
+    assert_eq!(ring.peek(), Ok(true));
+    for index in [SIZE + 1, 0x8000, 0xffff] {
+        driver.set_available(index);
+        let ahead = Broken::Ahead { ahead: index, size: SIZE };
+        assert_eq!(ring.peek(), Err(ahead));
+        assert_eq!(ring.pop(&driver.memory), Err(ahead));
+        assert_eq!(ring.allow_kicks(), Err(ahead));
+    }
+}
+
+#[test]
+fn head_that_is_none_or_in_flight_breaks_the_ring() {
+    for head in [SIZE, 0xffff] {
+        let mut driver = Driver::new(SIZE);
+        let mut ring = driver.ring(Features::VERSION_1);
+        driver.offer(head);
+        assert_eq!(ring.pop(&driver.memory), Err(Broken::Head { head, size: SIZE }));
+    }
+    let mut driver = Driver::new(SIZE);
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.chain(0, &[(DATA, 1, WRITE)]);
+    driver.offer(0);
+    driver.offer(0);
+    assert!(ring.pop(&driver.memory).is_ok());
+    assert_eq!(ring.pop(&driver.memory), Err(Broken::InFlight(0)));
+}

@@ -1,0 +1,390 @@
+//! What front-ends say, in the order in which QEMU and others do, and in orders in which none does.
+
+use std::os::fd::OwnedFd;
+
+use paternoster_vhost::blk::Device;
+use paternoster_vhost::proto::{Features, RingAddresses, request};
+use paternoster_vhost::{Answer, Offer, Order, Output, Progress, Session, SessionError, Start};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::driver::memfd;
+
+/// The bits of every feature of the protocol that is offered, as the design has them.
+const PROTOCOL: u64 = 1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 15;
+/// Bits 32, 30 and 12.
+const FEATURES: u64 = 1 << 32 | 1 << 30 | 1 << 12;
+
+const NEED_REPLY: u32 = 1 << 3;
+
+fn session() -> Session {
+    let device = Device {
+        size: 1 << 20,
+        block: 512,
+        discard: 512,
+        queues: 4,
+        read_only: false,
+        flushes: true,
+        unmaps: false,
+    };
+    let features = device.features();
+    Session::new(Offer { features, config: device.config(true), queues: device.queues })
+}
+
+/// A session in which all features are in force.
+fn agreed() -> Session {
+    let mut session = session();
+    ask(&mut session, request::SET_PROTOCOL_FEATURES, 0, &PROTOCOL.to_ne_bytes());
+    let order = send(&mut session, request::SET_FEATURES, 0, &FEATURES.to_ne_bytes(), vec![]);
+    let Ok(Progress::Order(Order::Features(features))) = order else { panic!("{order:?}") };
+    assert_eq!(features.bits(), FEATURES);
+    session.answer(Answer::Done).expect("it goes on");
+    session
+}
+
+/// Sends a message in one piece.
+fn send(
+    session: &mut Session,
+    request: u32,
+    flags: u32,
+    body: &[u8],
+    descriptors: Vec<OwnedFd>,
+) -> Result<Progress, SessionError> {
+    let size = u32::try_from(body.len()).expect("it is short");
+    let header = [request, 1 | flags, size].map(u32::to_ne_bytes).concat();
+    assert_eq!(session.wanted(), 12);
+    let progress = session.receive(&header, descriptors)?;
+    if body.is_empty() {
+        return Ok(progress);
+    }
+    assert!(matches!(progress, Progress::NeedMore), "{progress:?}");
+    assert_eq!(session.wanted(), body.len());
+    session.receive(body, vec![])
+}
+
+/// Sends a message of which nothing comes but perhaps a reply, which is returned.
+fn ask(session: &mut Session, request: u32, flags: u32, body: &[u8]) -> Option<Vec<u8>> {
+    let progress = send(session, request, flags, body, vec![]);
+    assert!(matches!(progress, Ok(Progress::NeedMore)), "{progress:?}");
+    reply(session, request)
+}
+
+/// The body of the reply to a message, if there is one.
+fn reply(session: &mut Session, request: u32) -> Option<Vec<u8>> {
+    let Output { bytes, .. } = session.take_output()?;
+    let (header, body) = bytes.split_at(12);
+    let size = u32::try_from(body.len()).expect("it is short");
+    assert_eq!(header, [request, 1 | 1 << 2, size].map(u32::to_ne_bytes).concat());
+    Some(body.to_vec())
+}
+
+/// The answer to a message that asks for one.
+fn acknowledged(session: &mut Session, request: u32) -> u64 {
+    let body = reply(session, request).expect("it asks for an answer");
+    u64::from_ne_bytes(body.try_into().expect("a code"))
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn longs(longs: &[u64]) -> Vec<u8> {
+    longs.iter().flat_map(|long| long.to_ne_bytes()).collect()
+}
+
+fn addresses(ring: u32, at: u64) -> Vec<u8> {
+    [words(&[ring, 0]), longs(&[at, at + 0x2000, at + 0x1000, 0])].concat()
+}
+
+fn fd() -> OwnedFd {
+    memfd(4096)
+}
+
+/// The order that a message brings.
+fn order(session: &mut Session, request: u32, body: &[u8], fds: Vec<OwnedFd>) -> Order {
+    match send(session, request, 0, body, fds) {
+        Ok(Progress::Order(order)) => order,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn done(session: &mut Session) {
+    let progress = session.answer(Answer::Done).expect("it goes on");
+    assert!(matches!(progress, Progress::NeedMore), "{progress:?}");
+}
+
+/// As QEMU begins with one ring; then it stops the ring.
+#[test]
+fn ring_is_set_up_started_and_stopped() {
+    let mut session = session();
+    let features = ask(&mut session, request::GET_FEATURES, 0, &[]).expect("a reply");
+    let expected = [2, 6, 9, 10, 11, 12, 13, 14, 28, 29, 30, 32].map(|bit| 1u64 << bit);
+    assert_eq!(features, expected.iter().sum::<u64>().to_ne_bytes());
+    let protocol = ask(&mut session, request::GET_PROTOCOL_FEATURES, 0, &[]);
+    assert_eq!(protocol, Some(longs(&[PROTOCOL])));
+    ask(&mut session, request::SET_PROTOCOL_FEATURES, 0, &longs(&[PROTOCOL]));
+    assert_eq!(ask(&mut session, request::GET_QUEUE_NUM, 0, &[]), Some(longs(&[4])));
+    assert_eq!(ask(&mut session, request::GET_MAX_MEM_SLOTS, 0, &[]), Some(longs(&[509])));
+    assert_eq!(ask(&mut session, request::SET_OWNER, 0, &[]), None);
+    let call = order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![fd()]);
+    assert!(call, "a ring that has not started only remembers it");
+    let config = [words(&[0, 60, 0]), vec![0; 60]].concat();
+    let reply_of = send(&mut session, request::GET_CONFIG, 0, &config[..12], vec![]);
+    assert!(matches!(reply_of, Ok(Progress::NeedMore)));
+    let config = reply(&mut session, request::GET_CONFIG).expect("a reply");
+    assert_eq!((&config[..12], config.len()), (&words(&[0, 60, 0])[..], 72));
+    assert_eq!(config[12..20], 2048u64.to_ne_bytes());
+
+    assert!(matches!(
+        order(&mut session, request::SET_FEATURES, &longs(&[FEATURES]), vec![]),
+        Order::Features(features) if features == Features::from_bits_retain(FEATURES)
+    ));
+    done(&mut session);
+    let table = [words(&[2, 0]), longs(&[0, 4096, 1 << 40, 0, 8192, 4096, 1 << 41, 0])].concat();
+    let Order::Memory(regions) =
+        order(&mut session, request::SET_MEM_TABLE, &table, vec![fd(), fd()])
+    else {
+        panic!("it is the memory")
+    };
+    assert_eq!((regions.len(), regions[1].0.guest, regions[1].0.front_end), (2, 8192, 1 << 41));
+    assert_eq!(session.wanted(), 0, "the order is to be answered first");
+    done(&mut session);
+    assert_eq!(ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 128])), None);
+    assert_eq!(ask(&mut session, request::SET_VRING_BASE, 0, &words(&[0, 7])), None);
+    assert_eq!(ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 1 << 40)), None);
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let Order::Start(0, Start { size, addresses: at, base, call, enabled, .. }) = kick else {
+        panic!("{kick:?}")
+    };
+    assert_eq!((size, base, call.is_some(), enabled), (128, 7, true, false));
+    let [descriptors, used, available] = [0, 0x2000, 0x1000].map(|at| (1 << 40) + at);
+    assert_eq!(at, RingAddresses { descriptors, available, used });
+    done(&mut session);
+    let enable = order(&mut session, request::SET_VRING_ENABLE, &words(&[0, 1]), vec![]);
+    assert!(matches!(enable, Order::Enable(0, true)));
+    done(&mut session);
+
+    let stop = order(&mut session, request::GET_VRING_BASE, &words(&[0, 0]), vec![]);
+    assert!(matches!(stop, Order::Stop(0)));
+    session.answer(Answer::Base(77)).expect("it goes on");
+    assert_eq!(reply(&mut session, request::GET_VRING_BASE), Some(words(&[0, 77])));
+    // It has no kick any more, and begins with the next one where it ended.
+    let again = ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
+    assert_eq!(again, Some(words(&[0, 77])));
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(kick, Order::Start(0, Start { base: 77, call: None, enabled: true, .. })));
+}
+
+/// Sends a message with descriptors of which no order comes.
+fn order_free(session: &mut Session, request: u32, body: &[u8], fds: Vec<OwnedFd>) -> bool {
+    matches!(send(session, request, 0, body, fds), Ok(Progress::NeedMore))
+}
+
+#[test]
+fn kick_may_come_first() {
+    let mut session = agreed();
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[3]), vec![fd()]));
+    ask(&mut session, request::SET_VRING_ENABLE, 0, &words(&[3, 1]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(3, 0));
+    let start = order(&mut session, request::SET_VRING_NUM, &words(&[3, 8]), vec![]);
+    assert!(matches!(start, Order::Start(3, Start { size: 8, enabled: true, .. })));
+    done(&mut session);
+    // Of a ring that has started the descriptors may change, and the rest may be said again.
+    for (request, body) in
+        [(request::SET_VRING_KICK, 3), (request::SET_VRING_CALL, 3), (request::SET_VRING_ERR, 3)]
+    {
+        let changed = order(&mut session, request, &longs(&[body]), vec![fd()]);
+        assert!(matches!(
+            changed,
+            Order::Kick(3, _) | Order::Call(3, Some(_)) | Order::Broken(3, Some(_))
+        ));
+        done(&mut session);
+    }
+    let none = order(&mut session, request::SET_VRING_CALL, &longs(&[3 | 1 << 8]), vec![]);
+    assert!(matches!(none, Order::Call(3, None)));
+    done(&mut session);
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[3, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(3, 0));
+    let moves = [
+        (request::SET_VRING_NUM, words(&[3, 16])),
+        (request::SET_VRING_ADDR, addresses(3, 16)),
+        (request::SET_VRING_BASE, words(&[3, 0])),
+    ];
+    for (request, body) in moves {
+        let progress = send(&mut session, request, NEED_REPLY, &body, vec![]);
+        assert!(matches!(progress, Ok(Progress::Refused(_))), "{progress:?}");
+        assert_eq!(acknowledged(&mut session, request), 1);
+    }
+}
+
+#[test]
+fn ring_that_cannot_start_may_be_set_up_anew() {
+    let mut session = agreed();
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 1));
+    let kick = send(&mut session, request::SET_VRING_KICK, NEED_REPLY, &longs(&[0]), vec![fd()]);
+    assert!(matches!(kick, Ok(Progress::Order(Order::Start(..)))));
+    let refused = session.answer(Answer::Refused("it is not aligned".to_owned()));
+    let Ok(Progress::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    assert_eq!(refusal.to_string(), "message 12: it is not aligned");
+    assert_eq!(acknowledged(&mut session, request::SET_VRING_KICK), 1);
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(kick, Order::Start(0, _)));
+}
+
+#[test]
+fn ring_that_is_stopped_forgets_its_descriptors() {
+    let mut session = agreed();
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
+    assert!(order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![fd()]));
+    ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(start, Order::Start(0, Start { call: None, .. })));
+}
+
+#[test]
+fn rings_are_enabled_where_no_message_enables_them() {
+    let mut session = session();
+    let features = 1u64 << 32;
+    order(&mut session, request::SET_FEATURES, &longs(&[features]), vec![]);
+    done(&mut session);
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(kick, Order::Start(0, Start { enabled: true, .. })));
+}
+
+#[test]
+fn what_is_not_obeyed_is_answered_or_ends_the_session() {
+    let wrong: [(u32, Vec<u8>); 16] = [
+        (request::SET_FEATURES, longs(&[1 << 33 | FEATURES])),
+        (request::SET_FEATURES, longs(&[1 << 30])),
+        (request::SET_FEATURES, words(&[0])),
+        (request::SET_PROTOCOL_FEATURES, longs(&[1 << 8])),
+        (request::SET_VRING_NUM, words(&[4, 8])),
+        (request::SET_VRING_NUM, words(&[0, 1 << 16])),
+        (request::SET_VRING_KICK, longs(&[1 << 8])),
+        (request::SET_VRING_KICK, longs(&[0])),
+        (request::SET_VRING_CALL, longs(&[1 << 32])),
+        (request::SET_MEM_TABLE, words(&[33, 0])),
+        (request::SET_MEM_TABLE, [words(&[1, 0]), longs(&[0, 4096, 0, 0])].concat()),
+        (request::ADD_MEM_REG, longs(&[0, 0, 4096, 0, 0])),
+        (request::SET_CONFIG, [words(&[32, 1, 0]), vec![2]].concat()),
+        (request::SET_CONFIG, [words(&[0, 1, 0]), vec![1]].concat()),
+        (request::SET_INFLIGHT_FD, longs(&[0, 0])),
+        (20, longs(&[0])),
+    ];
+    for (request, body) in wrong {
+        let mut session = agreed();
+        let progress = send(&mut session, request, NEED_REPLY, &body, vec![]);
+        let Ok(Progress::Refused(refusal)) = progress else { panic!("{request}: {progress:?}") };
+        assert_eq!(refusal.request, request);
+        assert_eq!(acknowledged(&mut session, request), 1);
+        assert_eq!(ask(&mut session, request::GET_QUEUE_NUM, 0, &[]), Some(longs(&[4])));
+        let over = send(&mut session, request, 0, &body, vec![]);
+        assert_eq!(over.expect_err("nobody is told"), SessionError::Refused(refusal));
+    }
+    // Of a body that is too long or too short nothing is taken.
+    let mut session = agreed();
+    for body in [longs(&[1 << 32, 0]), words(&[0])] {
+        let progress = send(&mut session, request::SET_FEATURES, NEED_REPLY, &body, vec![]);
+        assert!(matches!(progress, Ok(Progress::Refused(_))));
+        assert_eq!(acknowledged(&mut session, request::SET_FEATURES), 1);
+        assert_eq!(session.features().bits(), FEATURES);
+    }
+    // What is obeyed is answered too, where an answer is asked for.
+    let mut session = agreed();
+    assert!(ask(&mut session, request::SET_OWNER, NEED_REPLY, &[]).is_some());
+    let cache = [words(&[32, 1, 0]), vec![0]].concat();
+    let progress = send(&mut session, request::SET_CONFIG, NEED_REPLY, &cache, vec![]);
+    assert!(matches!(progress, Ok(Progress::Order(Order::Writeback(false)))));
+    done(&mut session);
+    assert_eq!(acknowledged(&mut session, request::SET_CONFIG), 0);
+}
+
+#[test]
+fn configuration_beyond_its_end_is_zeroes_and_a_wrong_range_has_no_size() {
+    let mut session = agreed();
+    let all = ask(&mut session, request::GET_CONFIG, 0, &words(&[56, 200, 0])).expect("a reply");
+    assert_eq!((all.len(), &all[12..]), (212, &[0; 200][..]));
+    for (offset, size) in [(0, 257), (200, 57), (u32::MAX, 1), (0, 0)] {
+        let none = ask(&mut session, request::GET_CONFIG, 0, &words(&[offset, size, 0]));
+        assert_eq!(none, Some(words(&[offset, 0, 0])));
+    }
+}
+
+#[test]
+fn header_that_is_none_ends_the_session_before_its_body() {
+    let header = |request: u32, flags: u32, size: u32| words(&[request, flags, size]);
+    let cases = [
+        (header(1, 2, 0), SessionError::Version(2)),
+        (header(1, 1 | 1 << 2, 0), SessionError::Reply(1)),
+        (header(5, 1, 4097), SessionError::TooLong { request: 5, size: 4097 }),
+        (header(5, 1, u32::MAX), SessionError::TooLong { request: 5, size: u32::MAX }),
+    ];
+    for (bytes, error) in cases {
+        assert_eq!(session().receive(&bytes, vec![]).expect_err("it is none"), error);
+    }
+}
+
+#[test]
+fn messages_may_come_byte_by_byte_and_further_descriptors_are_closed() {
+    let mut session = agreed();
+    let message = [words(&[request::SET_VRING_CALL, 1, 8]), longs(&[1])].concat();
+    let named = || memfd_create("too many", MemfdFlags::CLOEXEC).expect("memory");
+    for (place, byte) in message.iter().enumerate() {
+        let progress = session.receive(&[*byte], vec![named(), named(), named()]);
+        assert!(matches!(progress, Ok(Progress::NeedMore)));
+        assert_eq!(session.is_within_message(), place + 1 < message.len());
+        assert!(open_descriptors("/memfd:too many (deleted)") <= 32);
+    }
+    assert_eq!(open_descriptors("/memfd:too many (deleted)"), 1, "that of the message");
+    assert_eq!(session.wanted(), 12);
+}
+
+/// How many descriptors this process has of a file.
+fn open_descriptors(file: &str) -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").expect("Linux has it").flatten();
+    let links = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.filter(|link| link.as_os_str() == file).count()
+}
+
+#[test]
+fn memory_for_requests_in_flight_goes_there_and_back() {
+    let mut session = agreed();
+    // A structure of C, with its padding; and what the text says, without.
+    let padded = [longs(&[0, 0]), [2u16, 128, 0, 0].map(u16::to_ne_bytes).concat()].concat();
+    let place = &padded[..20];
+    let Order::GiveInflight(asked) = order(&mut session, request::GET_INFLIGHT_FD, &padded, vec![])
+    else {
+        panic!("it is asked for")
+    };
+    assert_eq!((asked.queues, asked.ring_size), (2, 128));
+    let given = paternoster_vhost::proto::InflightPlace { size: 4224, ..asked };
+    session.answer(Answer::Inflight(given, fd())).expect("it goes on");
+    let output = session.take_output().expect("a reply");
+    assert!(output.descriptor.is_some());
+    assert_eq!(output.bytes[12..20], 4224u64.to_ne_bytes());
+    // What cannot be had is answered as well, by no size.
+    order(&mut session, request::GET_INFLIGHT_FD, place, vec![]);
+    let refused = session.answer(Answer::Refused("there is no memory".to_owned()));
+    assert!(matches!(refused, Ok(Progress::Refused(_))));
+    assert_eq!(reply(&mut session, request::GET_INFLIGHT_FD), Some(vec![0; 24]));
+    let taken = order(&mut session, request::SET_INFLIGHT_FD, place, vec![fd()]);
+    assert!(matches!(taken, Order::TakeInflight(..)));
+}
+
+#[test]
+fn reset_makes_all_rings_new() {
+    let mut session = agreed();
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    done(&mut session);
+    assert!(matches!(order(&mut session, request::RESET_DEVICE, &[], vec![]), Order::Reset));
+    done(&mut session);
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
+}
