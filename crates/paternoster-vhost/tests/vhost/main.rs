@@ -6,6 +6,7 @@ mod fuzz_targets;
 mod inflight;
 mod memory;
 mod model;
+mod peer;
 mod requests;
 mod ring;
 mod seeds;
