@@ -115,7 +115,7 @@ impl Served {
             self.settle();
             while let Some(outcome) = self.engine.poll_outcome() {
                 outcome.result.expect("all goes well");
-                self.submit(outcome.tag);
+                self.submit(outcome.tag.key);
             }
             self.settle();
         }
@@ -132,7 +132,7 @@ impl Served {
             CommandOp::Write { offset, data: self.data.clone(), fua: false }
         };
         let volume = self.volumes[connection % self.volumes.len()];
-        let command = Command { tag, volume, ioc: self.connections[connection], op };
+        let command = Command { tag: tag.into(), volume, ioc: self.connections[connection], op };
         self.engine.submit(self.now, command);
     }
 

@@ -37,9 +37,9 @@ pub use backend::{
 pub use clock::MonotonicClock;
 pub use cpu_latency::CpuLatency;
 pub use engine::{
-    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, NoGrowth, NoVolume, Outcome,
-    Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred, VolumeId, VolumePlace,
-    VolumeStats,
+    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, FrontTag, InDevice, NoGrowth, NoVolume,
+    Outcome, Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred, VolumeId,
+    VolumePlace, VolumeStats,
 };
 pub use owner::{Front, GrowError, Owner};
 pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};

@@ -9,11 +9,27 @@ use super::sync::SyncRange;
 use super::volumes::VolumeId;
 use crate::ring::Buffers;
 
+/// The front's name for a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrontTag {
+    /// By which of the front's doors the command came: its keys are its own.
+    pub door: u8,
+    /// The name there.
+    pub key: u64,
+}
+
+/// Of a front with one door.
+impl From<u64> for FrontTag {
+    fn from(key: u64) -> Self {
+        Self { door: 0, key }
+    }
+}
+
 /// One command of a front. Ranges lie inside its volume.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The front's name for it, given back in its [`Outcome`].
-    pub tag: u64,
+    /// Its name, given back in its [`Outcome`].
+    pub tag: FrontTag,
     /// Of what it is a command. Where that volume is closed, or no more, it fails with ESHUTDOWN.
     pub volume: VolumeId,
     /// The I/O context that it is issued by. It may exit when the outcome has come, not before:
@@ -78,8 +94,8 @@ pub enum CommandOp {
 /// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The front's name for the command.
-    pub tag: u64,
+    /// The name of the command.
+    pub tag: FrontTag,
     /// What was read (empty for other commands), or why it failed.
     pub result: Result<Payload, Errno>,
 }

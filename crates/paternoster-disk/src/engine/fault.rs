@@ -8,6 +8,7 @@ use paternoster::scheduler::Scheduler;
 use rustix::io::Errno;
 
 use super::Engine;
+use super::command::FrontTag;
 use super::kind::Kind;
 use super::volumes::VolumeId;
 
@@ -67,8 +68,8 @@ pub struct Fault {
 /// The part of a command that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultyPiece {
-    /// The front's name for the command.
-    pub tag: u64,
+    /// The name of the command.
+    pub tag: FrontTag,
     /// First byte on the volume.
     pub offset: u64,
     /// Bytes.

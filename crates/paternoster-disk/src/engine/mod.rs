@@ -40,7 +40,9 @@ mod touching;
 mod turns;
 mod volumes;
 
-pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, TransferId, Transferred};
+pub use command::{
+    Command, CommandOp, FrontTag, Outcome, Parts, Payload, Transfer, TransferId, Transferred,
+};
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};

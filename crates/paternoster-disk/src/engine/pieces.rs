@@ -30,7 +30,7 @@ use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
-use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
+use super::command::{Command, CommandOp, FrontTag, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::kind::Kind;
 use super::stream::{ReadByPieces, Stream};
@@ -53,7 +53,7 @@ pub(super) const PIECES_AT_ONCE: u32 = 4;
 /// A command in flight.
 #[derive(Debug)]
 pub(super) struct Running {
-    tag: u64,
+    tag: FrontTag,
     pub(super) volume: VolumeId,
     /// The I/O context that issued it.
     pub(super) ioc: IocId,
@@ -176,7 +176,7 @@ impl Pieces {
 
     /// Takes a command, which has no pieces yet: for a flush that is all.
     #[inline]
-    pub(super) fn begin(&mut self, tag: u64, volume: VolumeId, ioc: IocId) -> CommandId {
+    pub(super) fn begin(&mut self, tag: FrontTag, volume: VolumeId, ioc: IocId) -> CommandId {
         self.volumes[volume].commands += 1;
         self.commands.insert(Running {
             tag,

@@ -159,7 +159,7 @@ mod tests {
             let offset = (number << 13) + if number % 10 == 0 { 4097 } else { 1 };
             let op = CommandOp::Write { offset, data, fua: false };
             let (command, uncut) =
-                pieces.add(Command { tag: number, volume, ioc: IocId::default(), op });
+                pieces.add(Command { tag: number.into(), volume, ioc: IocId::default(), op });
             pieces.cut(command, uncut.expect("a byte"), &Limits::default(), &mut bios);
         }
         let looks = pieces.volumes[volume].touching.as_ref().map_or(0, Touching::looks);
@@ -185,7 +185,7 @@ mod tests {
         let mut put = |pieces: &mut Pieces, volume| {
             let op = CommandOp::Write { offset: 1, data: Bytes::from_static(&[7]), fua: false };
             let (command, uncut) =
-                pieces.add(Command { tag: 0, volume, ioc: IocId::default(), op });
+                pieces.add(Command { tag: 0.into(), volume, ioc: IocId::default(), op });
             pieces.cut(command, uncut.expect("a byte"), &Limits::default(), &mut bios);
             pieces.pieces.keys().last().expect("a piece")
         };

@@ -98,7 +98,7 @@ impl Rig {
 
     fn submit(&mut self, connection: usize, op: CommandOp) {
         let ioc = self.connections[connection];
-        self.engine.submit(self.now, Command { tag: 0, volume: self.volume, ioc, op });
+        self.engine.submit(self.now, Command { tag: 0.into(), volume: self.volume, ioc, op });
         self.step();
     }
 

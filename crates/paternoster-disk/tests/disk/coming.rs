@@ -29,7 +29,7 @@ struct Story {
 
 impl Story {
     fn put(&self, owner: &mut TestOwner, op: CommandOp) {
-        owner.submit(Command { tag: 0, volume: self.volume, ioc: self.ioc, op });
+        owner.submit(Command { tag: 0.into(), volume: self.volume, ioc: self.ioc, op });
     }
 }
 

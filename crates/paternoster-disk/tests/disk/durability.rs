@@ -241,8 +241,8 @@ impl Run {
         for outcome in self.rig.outcomes() {
             outcome.result.expect("nothing fails here");
             match &mut self.far {
-                None => self.answered(outcome.tag),
-                Some(far) => far.done(connection_of(outcome.tag), outcome.tag),
+                None => self.answered(outcome.tag.key),
+                Some(far) => far.done(connection_of(outcome.tag.key), outcome.tag.key),
             }
         }
         let size = self.size();

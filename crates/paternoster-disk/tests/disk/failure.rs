@@ -82,7 +82,7 @@ fn data_in_a_short_transfer_goes_to_the_commands_that_it_is_of() {
     let mut rig = four_merged_reads();
     rig.finish_read(0, &[[1; 4096], [2; 4096]].concat());
     for (tag, outcome) in (0u64..).zip(rig.outcomes()) {
-        assert_eq!(outcome.tag, tag);
+        assert_eq!(outcome.tag.key, tag);
         let data = outcome.result.expect("it is inside what was transferred").concat();
         assert_eq!(data, vec![u8::try_from(tag + 1).expect("1 or 2"); 4096]);
     }

@@ -8,7 +8,13 @@ use crate::support::{Rig, read, write};
 
 fn fault(rig: &Rig, op: DiskOp, errno: Errno, (tag, offset, len): (u64, u64, u64)) -> Fault {
     let volume = rig.volume;
-    Fault { volume, op, errno, poisons: false, piece: Some(FaultyPiece { tag, offset, len }) }
+    Fault {
+        volume,
+        op,
+        errno,
+        poisons: false,
+        piece: Some(FaultyPiece { tag: tag.into(), offset, len }),
+    }
 }
 
 /// Fails everything in the device, again where it is issued again, until nothing is left.

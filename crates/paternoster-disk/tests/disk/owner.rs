@@ -50,7 +50,7 @@ impl<F: FnMut(&mut TestOwner, &[Note]) -> ControlFlow<()>> Front<AnyScheduler<No
     fn take_in(&mut self, _: &mut TestOwner) {}
 
     fn command_done(&mut self, _: &mut TestOwner, outcome: Outcome) {
-        self.notes.push(Note::Done(outcome.tag, outcome.result.map(drop)));
+        self.notes.push(Note::Done(outcome.tag.key, outcome.result.map(drop)));
     }
 
     fn woken(&mut self, _: &mut TestOwner) {
@@ -107,7 +107,7 @@ pub(crate) fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
         elevator.add_io_context(now, IoPrio::default(), root)
     });
     let volume = owner.engine().open_volumes().next().expect("it has one");
-    owner.submit(Command { tag, volume, ioc, op });
+    owner.submit(Command { tag: tag.into(), volume, ioc, op });
 }
 
 #[test]
@@ -288,7 +288,7 @@ impl Front<AnyScheduler<NoTrace>> for Readers {
     }
 
     fn command_done(&mut self, _: &mut TestOwner, outcome: Outcome) {
-        self.log.lock().expect("nobody has panicked").push(format!("reply {}", outcome.tag));
+        self.log.lock().expect("nobody has panicked").push(format!("reply {}", outcome.tag.key));
         self.answered += 1;
     }
 
@@ -429,7 +429,7 @@ struct InTurn {
 impl InTurn {
     fn put(&mut self, owner: &mut TestOwner) {
         if let Some((volume, op)) = self.commands.pop_front() {
-            owner.submit(Command { tag: 0, volume, ioc: self.ioc, op });
+            owner.submit(Command { tag: 0.into(), volume, ioc: self.ioc, op });
         }
     }
 }
@@ -519,7 +519,7 @@ impl Crowded {
             A_READ => (self.other, read(0, 512)),
             _ => (self.busy, write(0, 1 << 20, 7)),
         };
-        owner.submit(Command { tag, volume, ioc: self.ioc, op });
+        owner.submit(Command { tag: tag.into(), volume, ioc: self.ioc, op });
     }
 }
 
@@ -536,9 +536,9 @@ impl Front<AnyScheduler<NoTrace>> for Crowded {
     fn take_in(&mut self, _: &mut TestOwner) {}
 
     fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
-        let count = if outcome.tag == A_READ { &mut self.reads } else { &mut self.writes };
+        let count = if outcome.tag.key == A_READ { &mut self.reads } else { &mut self.writes };
         *count += 1;
-        self.put(owner, outcome.tag);
+        self.put(owner, outcome.tag.key);
     }
 
     fn woken(&mut self, _: &mut TestOwner) {}

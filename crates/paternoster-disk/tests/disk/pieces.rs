@@ -381,9 +381,9 @@ fn what_is_not_cut_yet_is_cancelled_too() {
 #[test]
 fn commands_that_arrive_before_a_step_are_in_the_scheduler_before_the_first_transfer() {
     let Rig { mut engine, volume, clock, connections, .. } = Rig::new(SchedulerKind::MqDeadline, 8);
-    for (tag, offset) in [(1, 512), (2, 0)] {
+    for (tag, offset) in [(1u64, 512), (2, 0)] {
         let (ioc, op) = (connections[0], read(offset, 512));
-        engine.submit(clock.now(), Command { tag, volume, ioc, op });
+        engine.submit(clock.now(), Command { tag: tag.into(), volume, ioc, op });
         clock.advance(Nanos::from_micros(1));
     }
     let mut started = Vec::new();
@@ -399,7 +399,7 @@ fn commands_that_arrive_before_a_step_are_in_the_scheduler_before_the_first_tran
 fn bio_is_submitted_at_a_moment_of_its_own() {
     let mut rig = Rig::with_short_requests(SchedulerKind::None, 1, 8);
     let (volume, ioc) = (rig.volume, rig.connections[0]);
-    let whole = Command { tag: 1, volume, ioc, op: read(0, 5 * 4096) };
+    let whole = Command { tag: 1.into(), volume, ioc, op: read(0, 5 * 4096) };
     rig.engine.submit(rig.clock.now(), whole);
     let mut in_device = Vec::new();
     for _ in 0..6 {

@@ -28,7 +28,8 @@ fn submit(rig: &mut Rig, connection: usize, ops: &[CommandOp]) {
     let rules = rig.engine.elevator().plug_rules();
     let batch = batch_of(&rules, rig.engine.place(rig.volume), ops);
     let (volume, ioc) = (rig.volume, rig.connections[connection]);
-    let command = |(tag, op): (u64, &CommandOp)| Command { tag, volume, ioc, op: op.clone() };
+    let command =
+        |(tag, op): (u64, &CommandOp)| Command { tag: tag.into(), volume, ioc, op: op.clone() };
     let commands = (0..).zip(ops).map(command).collect();
     rig.engine.submit_batch(rig.clock.now(), batch, commands);
     rig.settle();

@@ -51,7 +51,7 @@ impl OneAtATime {
             owner.set_polling(policy);
         }
         let op = CommandOp::Read { offset: 0, len: 4096 };
-        owner.submit(Command { tag: self.reads, volume: self.volume, ioc: self.ioc, op });
+        owner.submit(Command { tag: self.reads.into(), volume: self.volume, ioc: self.ioc, op });
     }
 }
 

@@ -327,7 +327,8 @@ impl Swarm {
 
     fn take_answers(&mut self) {
         for outcome in self.rig.outcomes() {
-            let command = self.in_flight.remove(&outcome.tag).expect("a command is answered once");
+            let command =
+                self.in_flight.remove(&outcome.tag.key).expect("a command is answered once");
             let Some(volume) = self.volumes.get_mut(&command.volume) else {
                 assert_eq!(outcome.result.map(drop), Err(Errno::SHUTDOWN), "its volume is gone");
                 self.changes.refused += 1;
@@ -354,7 +355,7 @@ impl Swarm {
                     assert!(
                         model.iter().zip(&data).all(agrees),
                         "command {} read something else",
-                        outcome.tag
+                        outcome.tag.key
                     );
                 }
                 (CommandOp::Write { .. }, Ok(_)) => model.fill(Some(command.fill)),

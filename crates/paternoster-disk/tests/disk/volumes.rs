@@ -161,7 +161,8 @@ fn batch_of_a_volume_that_is_gone_fails() {
     rig.engine.remove_volume(gone);
     // It has the place of the one that is gone.
     rig.add_volume(&any_byte());
-    let command = Command { tag: 1, volume: gone, ioc: rig.connections[0], op: read(0, 512) };
+    let command =
+        Command { tag: 1.into(), volume: gone, ioc: rig.connections[0], op: read(0, 512) };
     rig.engine.submit_batch(rig.clock.now(), batch, vec![command]);
     rig.settle();
     assert_eq!((rig.results(), rig.in_device.len()), (vec![(1, Err(Errno::SHUTDOWN))], 0));
@@ -175,7 +176,7 @@ fn batch_is_cut_anew_where_a_volume_has_come_that_takes_less() {
     let rules = rig.engine.elevator().plug_rules();
     let batch = batch_of(&rules, rig.engine.place(volume), &[read(0, 32 << 10)]);
     rig.add_volume(&Capabilities { max_transfer: Some(8192), ..any_byte() });
-    let command = Command { tag: 1, volume, ioc, op: read(0, 32 << 10) };
+    let command = Command { tag: 1.into(), volume, ioc, op: read(0, 32 << 10) };
     rig.engine.submit_batch(rig.clock.now(), batch, vec![command]);
     rig.settle();
     assert_eq!(rig.finish_all().len(), 4);

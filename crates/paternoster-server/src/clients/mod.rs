@@ -230,7 +230,7 @@ impl Clients {
 
     /// Takes the outcome of a command.
     pub(crate) fn command_done(&mut self, outcome: Outcome) {
-        let tag = CommandId::from(KeyData::from_ffi(outcome.tag));
+        let tag = CommandId::from(KeyData::from_ffi(outcome.tag.key));
         let done = self.in_flight.remove(tag).expect("a command is done once");
         let id = done.connection;
         let connection = &mut self.connections[id];

@@ -14,6 +14,7 @@
 #[cfg(test)]
 mod arrivals;
 mod client_log;
+mod door;
 mod faults;
 #[cfg(test)]
 mod faulty;
@@ -43,6 +44,7 @@ use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, Instant};
 use paternoster_disk::{Completion, Front, FrontToken, NoVolume, Outcome, Owner, VolumeId};
 
+pub(crate) use self::door::Door;
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
@@ -233,10 +235,12 @@ impl Front<Scheduler> for Connections {
         if outcome.result.is_err() {
             self.report_faults(owner);
         }
-        match Flusher::of_tag(outcome.tag) {
-            None => self.transport.command_done(outcome),
-            Some(Flusher::Shutdown) => self.shutdown_flushed(outcome),
-            Some(Flusher::Removal(number)) => self.removal_synced(number, outcome),
+        match Door::of(outcome.tag) {
+            Door::Nbd => self.transport.command_done(outcome),
+            Door::Own => match Flusher::of_key(outcome.tag.key) {
+                Flusher::Shutdown => self.shutdown_flushed(outcome),
+                Flusher::Removal(number) => self.removal_synced(number, outcome),
+            },
         }
     }
 

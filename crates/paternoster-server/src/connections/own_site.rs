@@ -8,7 +8,7 @@ use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
 
 use super::register::{Register, Registered};
 use super::stat::elevator_now;
-use super::{DiskOwner, Tenant, Tenants};
+use super::{DiskOwner, Door, Tenant, Tenants};
 use crate::clients::{ClientId, Export, HeldBack, Question, Site, TenantId};
 use crate::recording::Client;
 
@@ -73,7 +73,7 @@ impl Site for OwnSite<'_> {
 
     fn submit(&mut self, client: ClientId, export: &Export, tag: u64, op: CommandOp) {
         let ioc = self.io_context(client);
-        self.owner.submit(Command { tag, volume: export.volume, ioc, op });
+        self.owner.submit(Command { tag: Door::Nbd.tag(tag), volume: export.volume, ioc, op });
     }
 
     /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each

@@ -13,18 +13,14 @@
 use std::sync::{Arc, mpsc};
 
 use paternoster::{Instant, IoPrio, IocId, Nanos};
-use paternoster_disk::{Backend, Command, CommandOp, Outcome, VolumeId};
+use paternoster_disk::{Backend, Command, CommandOp, FrontTag, Outcome, VolumeId};
 use rustix::io::Errno;
 
-use super::{Connections, DiskOwner};
+use super::{Connections, DiskOwner, Door};
 use crate::clients::Export;
 
 /// How long clients have to take their last replies.
 const LAST_REPLIES: Nanos = Nanos::from_millis(1_000);
-
-/// The low half of the engine's tags of flushes that no client has asked for: commands of clients
-/// have keys, which never have it. The high half says whose flush it is.
-const OWN_FLUSH: u64 = 0xffff_ffff;
 
 /// The number of a shutdown among those who flush; removals have lower ones.
 const SHUTDOWN: u32 = u32::MAX;
@@ -38,22 +34,21 @@ pub(super) enum Flusher {
 }
 
 impl Flusher {
-    /// The tag of its flushes.
-    pub(super) fn tag(self) -> u64 {
+    /// The name of its flushes.
+    pub(super) fn tag(self) -> FrontTag {
         let number = match self {
             Self::Shutdown => SHUTDOWN,
             Self::Removal(number) => number,
         };
-        u64::from(number) << 32 | OWN_FLUSH
+        Door::Own.tag(number.into())
     }
 
-    /// Whose flush has that tag; none if it is a client's command.
-    pub(super) fn of_tag(tag: u64) -> Option<Self> {
-        let number = u32::try_from(tag >> 32).expect("half of it");
-        (tag & OWN_FLUSH == OWN_FLUSH).then_some(match number {
+    /// Whose flush has that name.
+    pub(super) fn of_key(key: u64) -> Self {
+        match u32::try_from(key).expect("the number of one of them") {
             SHUTDOWN => Self::Shutdown,
             number => Self::Removal(number),
-        })
+        }
     }
 }
 
@@ -388,8 +383,9 @@ mod tests {
     #[test]
     fn tag_says_whose_flush_it_is() {
         for flusher in [Flusher::Shutdown, Flusher::Removal(0), Flusher::Removal(SHUTDOWN - 1)] {
-            assert_eq!(Flusher::of_tag(flusher.tag()), Some(flusher));
+            let tag = flusher.tag();
+            assert_eq!((Door::of(tag), Flusher::of_key(tag.key)), (Door::Own, flusher));
         }
-        assert_eq!(Flusher::of_tag(7 << 32 | 3), None);
+        assert_eq!(Door::of(Door::Nbd.tag(u64::MAX)), Door::Nbd);
     }
 }

@@ -190,7 +190,7 @@ mod tests {
                 let data = Bytes::from_static(&[7; 512]);
                 let op = CommandOp::Write { offset: 4096 * (tag + 1), data, fua: false };
                 let volume = owner.engine().open_volumes().next().expect("it has one");
-                owner.submit(DiskCommand { tag, volume, ioc, op });
+                owner.submit(DiskCommand { tag: tag.into(), volume, ioc, op });
             }
         });
         disk.end()

@@ -49,8 +49,8 @@ pub(crate) trait Transport: fmt::Debug + Send {
     /// Returns whether every command is done and every reply sent.
     fn is_drained(&self) -> bool;
 
-    /// The client whose command in flight has that tag.
-    fn client_of(&self, tag: u64) -> Option<ClientId>;
+    /// The client whose command in flight has that key.
+    fn client_of(&self, key: u64) -> Option<ClientId>;
 
     /// Takes a completed operation of its own on the owner's ring.
     fn ring_completed(&mut self, _: &mut OwnSite<'_>, _: Completion<FrontToken>) {
@@ -132,8 +132,8 @@ impl Transport for Clients {
         self.is_drained()
     }
 
-    fn client_of(&self, tag: u64) -> Option<ClientId> {
-        self.client_of(tag)
+    fn client_of(&self, key: u64) -> Option<ClientId> {
+        self.client_of(key)
     }
 
     fn ring_completed(&mut self, site: &mut OwnSite<'_>, completion: Completion<FrontToken>) {

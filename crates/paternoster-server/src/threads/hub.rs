@@ -20,7 +20,7 @@ use crate::clients::{
     ClientId, Clients, Gone, HeldBack, Notices, Rotation, Site as _, TenantId, work_of,
 };
 use crate::config::AtStop;
-use crate::connections::{ClientsOf, End, OwnSite, Transport};
+use crate::connections::{ClientsOf, Door, End, OwnSite, Transport};
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
 
@@ -168,12 +168,15 @@ impl Hub {
         let NewCommand { tag, op } = new;
         let id = self.in_flight.insert(FarCommand { thread, tag, client });
         let volume = site.export(client).volume;
-        Command { tag: id.data().as_ffi(), volume, ioc: site.io_context(client), op }
+        Command { tag: Door::Nbd.tag(id.data().as_ffi()), volume, ioc: site.io_context(client), op }
     }
 
     /// Cancels commands that have come after the shutdown began. Returns the units of work.
     fn cancel(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
-        let cancelled = |NewCommand { tag, .. }| Outcome { tag, result: Err(Errno::SHUTDOWN) };
+        let cancelled = |NewCommand { tag, .. }| Outcome {
+            tag: Door::Nbd.tag(tag),
+            result: Err(Errno::SHUTDOWN),
+        };
         self.threads[thread].done.extend(commands.into_iter().map(cancelled));
         1
     }
@@ -214,10 +217,10 @@ impl Transport for Hub {
     }
 
     fn command_done(&mut self, outcome: Outcome) {
-        let id = FarCommandId::from(KeyData::from_ffi(outcome.tag));
+        let id = FarCommandId::from(KeyData::from_ffi(outcome.tag.key));
         let FarCommand { thread, tag, .. } =
             self.in_flight.remove(id).expect("a command is done once");
-        self.threads[thread].done.push(Outcome { tag, ..outcome });
+        self.threads[thread].done.push(Outcome { tag: Door::Nbd.tag(tag), ..outcome });
     }
 
     fn round_over(&mut self, site: &mut OwnSite<'_>) {

@@ -65,7 +65,7 @@ impl Far {
     /// A connection puts a command: into its plug, or else behind what is in that.
     pub(crate) fn submit(&mut self, connection: usize, tag: u64, op: CommandOp) {
         let of = &mut self.connections[connection];
-        let command = Command { tag, volume: self.volume, ioc: of.ioc, op };
+        let command = Command { tag: tag.into(), volume: self.volume, ioc: of.ioc, op };
         if let Some(bio) = command.op.plug_bio(of.ioc, self.place, &self.rules.limits) {
             let name = of.commands.len() as u64;
             of.commands.push(command);

@@ -136,7 +136,7 @@ impl<F: FnMut(&[Answers])> Script<F> {
         let Some((tag, op)) = self.waiting[connection].pop_front() else { return };
         self.in_flight += 1;
         let (volume, ioc) = (self.volume, self.connections[connection]);
-        owner.submit(Command { tag, volume, ioc, op });
+        owner.submit(Command { tag: tag.into(), volume, ioc, op });
     }
 }
 
@@ -155,12 +155,12 @@ impl<F: FnMut(&[Answers])> Front<AnyScheduler<NoTrace>> for Script<F> {
     fn take_in(&mut self, _: &mut TestOwner) {}
 
     fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
-        let tag = usize::try_from(outcome.tag).expect("a count");
+        let tag = usize::try_from(outcome.tag.key).expect("a count");
         let answers = self.answers.last_mut().expect("a phase is in flight");
         assert_eq!(answers[tag], Err(Errno::INPROGRESS), "a command is answered once");
         answers[tag] = outcome.result.map(|payload| payload.concat());
         self.in_flight -= 1;
-        self.submit_next(owner, connection_of(outcome.tag));
+        self.submit_next(owner, connection_of(outcome.tag.key));
     }
 
     fn woken(&mut self, _: &mut TestOwner) {}

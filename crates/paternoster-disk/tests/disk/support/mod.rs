@@ -192,7 +192,7 @@ impl Rig {
     pub(crate) fn let_go(&mut self) {
         self.finish_next();
         let [outcome] = &self.outcomes()[..] else { panic!("the blocker alone is done") };
-        assert_eq!(outcome.tag, BLOCKER);
+        assert_eq!(outcome.tag.key, BLOCKER);
     }
 
     /// A connection puts a command.
@@ -209,7 +209,7 @@ impl Rig {
         op: CommandOp,
     ) {
         let ioc = self.connections[connection];
-        self.engine.submit(self.clock.now(), Command { tag, volume, ioc, op });
+        self.engine.submit(self.clock.now(), Command { tag: tag.into(), volume, ioc, op });
         self.settle();
     }
 
@@ -278,7 +278,7 @@ impl Rig {
 
     /// What became of the commands that are done, by tag in the order of their ends.
     pub(crate) fn results(&mut self) -> Vec<(u64, Result<(), Errno>)> {
-        self.outcomes().into_iter().map(|one| (one.tag, one.result.map(drop))).collect()
+        self.outcomes().into_iter().map(|one| (one.tag.key, one.result.map(drop))).collect()
     }
 
     pub(crate) fn settle(&mut self) {
