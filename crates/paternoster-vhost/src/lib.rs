@@ -26,6 +26,7 @@ mod memory;
 pub mod proto;
 mod ring;
 mod session;
+mod sigbus;
 
 pub use chain::{Buffer, Chain, ChainError};
 pub use inflight::{Contradiction, Inflight, InflightError, RingInflight};

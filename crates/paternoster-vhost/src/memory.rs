@@ -25,6 +25,7 @@ use vm_memory::mmap::MmapRegion;
 use vm_memory::{AtomicAccess, Bytes as _, FileOffset, VolatileMemory as _};
 
 use crate::proto::{MAX_SLOTS, RegionPlace};
+use crate::sigbus::{MAX_MAPPINGS, Watched};
 
 /// The file systems of which memory is taken, as `statfs` numbers them: a page of theirs is there
 /// or is not. On others a fault may take for ever.
@@ -73,6 +74,9 @@ pub enum RegionError {
     /// There are too many.
     #[error("one region more than the {MAX_SLOTS} that memory may have")]
     TooMany,
+    /// The server has too many.
+    #[error("one mapping more than the {MAX_MAPPINGS} of the whole server")]
+    Mappings,
     /// There is none like it.
     #[error("there is no region of {size} bytes at {guest:#x} to be removed")]
     Unknown {
@@ -107,6 +111,8 @@ pub struct Outside {
 #[derive(Debug)]
 pub struct Region {
     place: RegionPlace,
+    // In this order: what is watched is mapped.
+    watched: Watched,
     mapping: MmapRegion<()>,
 }
 
@@ -137,12 +143,19 @@ impl Region {
         }
         let from = FileOffset::new(file.into(), offset);
         let mapping = MmapRegion::from_file(from, bytes).map_err(io::Error::other)?;
-        Ok(Self { place, mapping })
+        let watched = Watched::new(mapping.as_ptr(), bytes)?.ok_or(RegionError::Mappings)?;
+        Ok(Self { place, watched, mapping })
     }
 
     /// Its addresses and its size.
     pub fn place(&self) -> RegionPlace {
         self.place
+    }
+
+    /// Returns whether its file was found to be shorter than it was. Then it is zeroes, and nobody
+    /// else's.
+    fn is_lost(&self) -> bool {
+        self.watched.is_lost()
     }
 
     /// Where a range of the guest's addresses begins here, and how much of it is here.
@@ -197,6 +210,12 @@ impl Memory {
         let Some(found) = found else { return Err(RegionError::Unknown { size, guest }) };
         self.regions.remove(found);
         Ok(())
+    }
+
+    /// Returns whether the file of a region has been found to be shorter than it was: the front-end
+    /// has taken the memory away, and what is read of it is zeroes.
+    pub fn is_lost(&self) -> bool {
+        self.regions.iter().any(|region| region.is_lost())
     }
 
     /// Copies from the guest.

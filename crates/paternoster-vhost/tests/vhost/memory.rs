@@ -1,12 +1,17 @@
 //! A guest's memory, of which nothing outside is ever touched.
 
+use std::env;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
 
 use paternoster_vhost::proto::RegionPlace;
 use paternoster_vhost::{Memory, Outside, Region, RegionError, Sealed};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use vm_memory::mmap::MmapRegion;
+use vm_memory::{Bytes as _, FileOffset, VolatileMemory as _};
 
 use crate::driver::{memfd, region};
 
@@ -118,12 +123,62 @@ fn only_memory_is_mapped() {
 
 #[test]
 fn file_that_may_be_made_shorter_is_refused_where_seals_are_required() {
-    let unsealed = || {
-        let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory");
-        ftruncate(&file, PAGE).expect("room");
-        file
-    };
-    assert!(refused(unsealed(), place(0, PAGE, 0), Sealed::Required).contains("F_SEAL_SHRINK"));
-    assert!(Region::map(place(0, PAGE, 0), unsealed(), Sealed::Any).is_ok());
+    assert!(refused(unsealed(1), place(0, PAGE, 0), Sealed::Required).contains("F_SEAL_SHRINK"));
+    assert!(Region::map(place(0, PAGE, 0), unsealed(1), Sealed::Any).is_ok());
     assert!(Region::map(place(0, PAGE, 0), memfd(PAGE), Sealed::Required).is_ok());
+}
+
+/// A file of so many pages that may be made shorter.
+fn unsealed(pages: u64) -> OwnedFd {
+    let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory");
+    ftruncate(&file, pages * PAGE).expect("room");
+    file
+}
+
+#[test]
+fn memory_that_is_taken_away_is_zeroes_and_lost() {
+    let file = unsealed(4);
+    let region = Region::map(place(0, 4 * PAGE, 0), file.try_clone().expect("one"), Sealed::Any);
+    let mut taken = Memory::default();
+    taken.add(region.expect("memory")).expect("it is the first");
+    taken.write(0, b"the guest's").expect("it is there");
+    let left = memory();
+    left.write(0, b"another's").expect("it is there");
+    ftruncate(&file, PAGE).expect("it is not sealed");
+    let mut bytes = [1; 4];
+    taken.read(0, &mut bytes).expect("it is mapped");
+    assert_eq!((&bytes, taken.is_lost()), (b"the ", false), "nobody has touched what is gone");
+    taken.read(3 * PAGE, &mut bytes).expect("it is mapped");
+    assert_eq!((bytes, taken.is_lost()), ([0; 4], true));
+    taken.write(2 * PAGE, b"in flight").expect("it is mapped");
+    taken.read(0, &mut bytes).expect("it is mapped");
+    assert_eq!(bytes, [0; 4], "all of it is lost at once");
+    let mut bytes = [0; 9];
+    left.read(0, &mut bytes).expect("it is there");
+    assert_eq!((&bytes, left.is_lost()), (b"another's", false));
+    // The slot is free for another, which is not lost.
+    drop(taken);
+    assert!(!memory().is_lost());
+}
+
+/// Set where the test is to die of a fault that is nobody's.
+const FAULT: &str = "PATERNOSTER_VHOST_FAULT";
+
+#[test]
+fn fault_elsewhere_kills_as_ever() {
+    if env::var_os(FAULT).is_some() {
+        let _region = memory();
+        let file = unsealed(1);
+        let from = FileOffset::new(file.try_clone().expect("one").into(), 0);
+        let mapping = MmapRegion::<()>::from_file(from, 4096).expect("memory");
+        ftruncate(&file, 0).expect("it is not sealed");
+        let _ = mapping.as_volatile_slice().load::<u8>(0, std::sync::atomic::Ordering::Relaxed);
+        return;
+    }
+    let test = env::current_exe().expect("it runs");
+    let mut child = Command::new(test);
+    child.args(["--exact", "memory::fault_elsewhere_kills_as_ever"]).env(FAULT, "1");
+    child.stdout(Stdio::null()).stderr(Stdio::null());
+    let status = child.status().expect("it starts");
+    assert_eq!(status.signal(), Some(rustix::process::Signal::BUS.as_raw()), "{status}");
 }
