@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A driver may cut a request into descriptors as it likes: the header is the first 16 readable
-//! bytes, the status is the last writable one. What has no place for a status is answered by giving
-//! its chain back with nothing written.
+//! bytes, the status is the last writable one. A request without a
+//! status byte is returned with length 0.
 
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -104,7 +104,7 @@ impl Device {
 pub enum Status {
     /// It is done.
     Ok = 0,
-    /// It is not, or only a part of it.
+    /// It failed, perhaps after a part of it was done.
     IoErr = 1,
     /// The device does no such thing.
     Unsupported = 2,
@@ -194,8 +194,7 @@ impl Request {
         let mut bytes_of = [0; HEADER];
         copy_from(memory, &header, &mut bytes_of).map_err(outside("header"))?;
         let (answer, status) = split(&chain.writable, room);
-        // The sum of lengths is right, so this is the one byte that is left.
-        let status = status.first().map_or(0, |buffer| buffer.addr);
+        let status = status.first().expect("one byte is left").addr;
         memory.check(status, 1).map_err(outside("status"))?;
         let [t0, t1, t2, t3, _, _, _, _, s0, s1, s2, s3, s4, s5, s6, s7] = bytes_of;
         let kind = u32::from_le_bytes([t0, t1, t2, t3]);

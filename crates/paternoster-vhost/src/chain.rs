@@ -40,7 +40,7 @@ pub struct Chain {
     pub writable: SmallVec<[Buffer; 4]>,
 }
 
-/// Why a chain is none. Its slot goes back to the driver.
+/// Why a chain is invalid. Its slot goes back to the driver.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ChainError {
     /// A link leads out of the table.
@@ -54,9 +54,9 @@ pub enum ChainError {
     /// There are more than the table has: it is a loop.
     #[error("a chain has more descriptors than the {0} of its table")]
     Loop(u32),
-    /// Nobody has agreed on these.
-    #[error("a descriptor is indirect, which was not agreed on")]
-    NotAgreed,
+    /// Indirect descriptors were not negotiated.
+    #[error("a descriptor is indirect, which was not negotiated")]
+    NotNegotiated,
     /// One table leads to another.
     #[error("an indirect descriptor is in a table of indirect ones")]
     Nested,
@@ -140,7 +140,7 @@ impl Chain {
         let indirect = chain.follow(&Table::Ring(ring), size.into(), head)?;
         let Some(table) = indirect else { return chain.checked() };
         if !may_be_indirect {
-            return Err(ChainError::NotAgreed);
+            return Err(ChainError::NotNegotiated);
         }
         let Buffer { len, .. } = table;
         let entry = u32::try_from(DESCRIPTOR).expect("16");

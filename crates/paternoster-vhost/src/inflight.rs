@@ -7,11 +7,10 @@
 //! ```
 //!
 //! The front-end holds on to it while no server is there and gives it to the next one, which takes
-//! what is in flight again. At any moment the server may be killed; so every step leaves what says
-//! of each chain either that it is in flight, or that the driver has been told of its end. One
-//! batch is in doubt, that of the last index: `used_idx` is behind the ring's where the server was
-//! killed between telling the driver and noting that it had, and the batch is then undone by its
-//! links from `last_batch_head` on.
+//! what is in flight again. At any moment the server may be killed; so after every store each chain
+//! is marked in flight, or the driver sees its end. One batch is in doubt, that of the last index:
+//! `used_idx` is behind the ring's where the server was killed between telling the driver and
+//! noting that it had, and the batch is then undone by its links from `last_batch_head` on.
 //!
 //! The file came from outside, and nothing in it is believed: see [`RingInflight::recover`].
 
@@ -45,7 +44,7 @@ const COUNTER: usize = 8;
 /// Why memory for requests in flight is not taken.
 #[derive(Debug, Error)]
 pub enum InflightError {
-    /// Nobody has such rings.
+    /// The number or the size of the rings is not allowed.
     #[error(
         "memory for the requests in flight of {queues} rings of {ring_size} descriptors: 1 to \
          {most} rings are allowed, each a power of two up to {MAX_RING}"
@@ -97,12 +96,17 @@ impl Inflight {
         fcntl_add_seals(&file, seals).map_err(io::Error::from)?;
         let place = InflightPlace { size, offset: 0, queues, ring_size };
         let ours = file.try_clone()?;
-        Ok((Self::map(place, ours, most)?, file))
+        Ok((Self::map(place, ours, most, Sealed::Required)?, file))
     }
 
     /// Takes the memory that a front-end has of a server before this one, for a device that has
     /// `most` rings.
-    pub fn map(place: InflightPlace, file: OwnedFd, most: u16) -> Result<Self, InflightError> {
+    pub fn map(
+        place: InflightPlace,
+        file: OwnedFd,
+        most: u16,
+        sealed: Sealed,
+    ) -> Result<Self, InflightError> {
         let InflightPlace { size, offset, queues, ring_size } = place;
         let needed = needed(queues, ring_size, most)?;
         if size < needed {
@@ -110,7 +114,7 @@ impl Inflight {
         }
         let mut memory = Memory::default();
         let region = RegionPlace { guest: 0, size, front_end: 0, offset };
-        memory.add(Region::map(region, file, Sealed::Any)?)?;
+        memory.add(Region::map(region, file, sealed)?)?;
         Ok(Self { memory, place })
     }
 
@@ -128,7 +132,7 @@ impl Inflight {
         let at = usize::from(ring) * stride(ring_size);
         let len = ENTRY * (1 + usize::from(size));
         let area = self.memory.area(at as u64, len)?;
-        Some(RingInflight { area, size, counter: 0, batch: Vec::new() })
+        Some(RingInflight { area, size, counter: 0 })
     }
 }
 
@@ -152,18 +156,16 @@ pub struct RingInflight {
     size: u16,
     /// The next chain's number in the order in which they are taken.
     counter: u64,
-    /// Those that are given back and that the driver has not been told of.
-    batch: Vec<u16>,
 }
 
 impl RingInflight {
     /// Returns the heads in flight, in the order in which they were taken, where the driver has
-    /// been told of the chains before `used`.
+    /// been told of the chains before `used` and has offered so many more.
     ///
     /// What contradicts itself is memory that a server has never written to, or lies: then nothing
     /// is in flight, and it begins anew.
-    pub(crate) fn recover(&mut self, used: u16) -> Result<Vec<u16>, Contradiction> {
-        match self.read(used) {
+    pub(crate) fn recover(&mut self, used: u16, offered: u16) -> Result<Vec<u16>, InvalidRegion> {
+        match self.read(used, offered) {
             Ok(heads) => {
                 self.area.store(USED_INDEX, used, Ordering::Release);
                 Ok(heads)
@@ -175,23 +177,24 @@ impl RingInflight {
         }
     }
 
-    fn read(&mut self, used: u16) -> Result<Vec<u16>, Contradiction> {
+    fn read(&mut self, used: u16, offered: u16) -> Result<Vec<u16>, InvalidRegion> {
         let header = |at| self.area.load::<u16>(at, Ordering::Acquire);
         let (version, size) = (header(VERSION_AT), header(SIZE_AT));
+        let features: u64 = self.area.load(0, Ordering::Acquire);
         if version == 0 {
-            return Err(Contradiction::New);
+            return Err(InvalidRegion::New);
         }
-        if version != VERSION || size != self.size {
-            return Err(Contradiction::Header { version, size });
+        if version != VERSION || size != self.size || features != 0 {
+            return Err(InvalidRegion::Header { version, size, features });
         }
         let mut in_doubt = used.wrapping_sub(header(USED_INDEX));
         if in_doubt > self.size {
-            return Err(Contradiction::Batch(in_doubt));
+            return Err(InvalidRegion::Batch(in_doubt));
         }
         let mut head = header(LAST_BATCH_HEAD);
         while in_doubt > 0 {
             if head >= self.size {
-                return Err(Contradiction::Link(head));
+                return Err(InvalidRegion::Link(head));
             }
             self.area.store(entry(head) + IN_FLIGHT, 0u8, Ordering::Release);
             head = self.area.load(entry(head) + NEXT, Ordering::Acquire);
@@ -207,8 +210,11 @@ impl RingInflight {
                         head,
                     ));
                 }
-                other => return Err(Contradiction::Entry(other)),
+                other => return Err(InvalidRegion::Entry(other)),
             }
+        }
+        if heads.len() > usize::from(offered) {
+            return Err(InvalidRegion::TooMany { in_flight: heads.len(), offered });
         }
         heads.sort_unstable();
         self.counter = heads.last().map_or(0, |(counter, _)| counter.wrapping_add(1));
@@ -217,6 +223,8 @@ impl RingInflight {
 
     /// Begins with nothing in flight.
     fn begin(&mut self, used: u16) {
+        // First of all nobody believes what is not written yet.
+        self.area.store(VERSION_AT, 0u16, Ordering::Release);
         self.area.write(0, &vec![0; ENTRY * (1 + usize::from(self.size))]);
         self.area.store(SIZE_AT, self.size, Ordering::Release);
         // Of 0 a successor would believe that this batch is to be undone.
@@ -237,12 +245,11 @@ impl RingInflight {
         let last: u16 = self.area.load(LAST_BATCH_HEAD, Ordering::Acquire);
         self.area.store(entry(head) + NEXT, last, Ordering::Release);
         self.area.store(LAST_BATCH_HEAD, head, Ordering::Release);
-        self.batch.push(head);
     }
 
-    /// The driver has been told of the chains before `used`.
-    pub(crate) fn published(&mut self, used: u16) {
-        for head in self.batch.drain(..) {
+    /// The driver has been told of the batch that was given back, and so of all before `used`.
+    pub(crate) fn published(&mut self, batch: &[u16], used: u16) {
+        for &head in batch {
             self.area.store(entry(head) + IN_FLIGHT, 0u8, Ordering::Release);
         }
         self.area.store(USED_INDEX, used, Ordering::Release);
@@ -256,17 +263,27 @@ fn entry(head: u16) -> usize {
 
 /// What is not as a server leaves it.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum Contradiction {
+pub enum InvalidRegion {
     /// No server has written to it.
     #[error("it is new")]
     New,
     /// It is of another kind of ring.
-    #[error("it is of version {version}, for {size} descriptors")]
+    #[error("it is of version {version}, for {size} descriptors, with features {features:#x}")]
     Header {
         /// Its version.
         version: u16,
         /// Its descriptors.
         size: u16,
+        /// Its features: none are known.
+        features: u64,
+    },
+    /// It has more in flight than the driver has offered.
+    #[error("it has {in_flight} chains in flight where the driver has offered {offered}")]
+    TooMany {
+        /// Those in flight.
+        in_flight: usize,
+        /// Those that the driver has offered and was not told the end of.
+        offered: u16,
     },
     /// It is too far behind.
     #[error("it is {0} chains behind the ring")]

@@ -1,5 +1,5 @@
 //! vhost-user-blk as state machines: what a virtual machine's front-end says, and what its guest
-//! writes into memory that we share. No I/O, no thread, no clock.
+//! writes into memory that we share. It maps that memory; no other I/O, no thread, no clock.
 //!
 //! ```text
 //!   front-end (QEMU, cloud-hypervisor, …)          guest's driver
@@ -22,6 +22,8 @@
 pub mod blk;
 mod chain;
 mod inflight;
+#[cfg(test)]
+mod killed;
 mod memory;
 pub mod proto;
 mod ring;
@@ -29,7 +31,7 @@ mod session;
 mod sigbus;
 
 pub use chain::{Buffer, Chain, ChainError};
-pub use inflight::{Contradiction, Inflight, InflightError, RingInflight};
+pub use inflight::{Inflight, InflightError, InvalidRegion, RingInflight};
 pub use memory::{Memory, Outside, Region, RegionError, Sealed};
 pub use ring::{Broken, RingError, SplitRing, Taken};
 pub use session::{Answer, Offer, Order, Output, Progress, Refusal, Session, SessionError, Start};

@@ -11,8 +11,8 @@
 //! and stored as atoms.
 //!
 //! A range may cross from one region to the next where the two adjoin in the guest. The memory may
-//! be changed while requests are in flight: each of them has a [`Memory`] of its own, which holds
-//! on to the regions that there were.
+//! be changed while requests are in flight: these go on with the [`Memory`] that there was, behind
+//! an `Arc`, which holds on to its regions.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,7 +29,9 @@ use crate::sigbus::{MAX_MAPPINGS, Watched};
 
 /// The file systems of which memory is taken, as `statfs` numbers them: a page of theirs is there
 /// or is not. On others a fault may take for ever.
-const FILE_SYSTEMS: [(i64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x9584_58f6, "hugetlbfs")];
+const FILE_SYSTEMS: [i64; 2] = [TMPFS, HUGETLBFS];
+const TMPFS: i64 = 0x0102_1994;
+const HUGETLBFS: i64 = 0x9584_58f6;
 
 /// Why a region is not taken.
 #[derive(Debug, Error)]
@@ -53,11 +55,19 @@ pub enum RegionError {
         file: u64,
     },
     /// The file may become shorter, and may not.
-    #[error("the file of a region may be made shorter: `vhost_user_memory` wants F_SEAL_SHRINK")]
+    #[error("the file of a region may be made shorter: it has to have F_SEAL_SHRINK")]
     Unsealed,
     /// It is not memory.
     #[error("a region is on a file system of type {0:#x}: it has to be on tmpfs or hugetlbfs")]
     FileSystem(i64),
+    /// It is not of whole pages, and could not be unmapped.
+    #[error("a region of {size} bytes of huge pages: whole pages of {page} bytes are allowed")]
+    HugePages {
+        /// The bytes.
+        size: u64,
+        /// Those of a page.
+        page: u64,
+    },
     /// It cannot be asked or mapped.
     #[error("a region cannot be mapped: {0}")]
     System(#[from] io::Error),
@@ -125,9 +135,14 @@ impl Region {
         let Some(bytes) = bytes.filter(|_| ![guest, front_end].into_iter().any(wraps)) else {
             return Err(RegionError::Size { size, guest });
         };
-        let kind = fstatfs(&file).map_err(io::Error::from)?.f_type;
-        if FILE_SYSTEMS.iter().all(|&(known, _)| known != kind) {
-            return Err(RegionError::FileSystem(kind));
+        let system = fstatfs(&file).map_err(io::Error::from)?;
+        if !FILE_SYSTEMS.contains(&system.f_type) {
+            return Err(RegionError::FileSystem(system.f_type));
+        }
+        // Of a huge page the kernel unmaps no part.
+        let page = u64::try_from(system.f_bsize).unwrap_or(1).max(1);
+        if system.f_type == HUGETLBFS && !size.is_multiple_of(page) {
+            return Err(RegionError::HugePages { size, page });
         }
         let status = fstat(&file).map_err(io::Error::from)?;
         let file_bytes = u64::try_from(status.st_size).unwrap_or(0);
@@ -257,6 +272,11 @@ impl Memory {
         Some(Area { region: Arc::clone(region), offset, len })
     }
 
+    /// Returns whether the area is in one of these regions.
+    pub(crate) fn has(&self, area: &Area) -> bool {
+        self.regions.iter().any(|region| Arc::ptr_eq(region, &area.region))
+    }
+
     /// Calls `each` for each part of a range that is in one region.
     fn parts(
         &self,
@@ -300,6 +320,8 @@ impl Area {
     }
 
     pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
+        #[cfg(test)]
+        crate::killed::before_store();
         let len = bytes.len();
         let slice = self.region.mapping.get_slice(self.at(at, len), len);
         slice.expect("it is in the area").copy_from(bytes);
@@ -312,6 +334,8 @@ impl Area {
     }
 
     pub(crate) fn store<T: AtomicAccess>(&self, at: usize, value: T, ordering: Ordering) {
+        #[cfg(test)]
+        crate::killed::before_store();
         let slice = self.region.mapping.as_volatile_slice();
         let at = self.at(at, size_of::<T>());
         slice.store(value, at, ordering).expect("it is aligned, in the area");

@@ -25,9 +25,9 @@ pub mod request {
     pub const GET_FEATURES: u32 = 1;
     /// Which of them are in force.
     pub const SET_FEATURES: u32 = 2;
-    /// A session begins.
+    /// The front-end takes the device.
     pub const SET_OWNER: u32 = 3;
-    /// It ends; deprecated.
+    /// Deprecated: disables all rings.
     pub const RESET_OWNER: u32 = 4;
     /// The guest's memory, all of it.
     pub const SET_MEM_TABLE: u32 = 5;
@@ -72,9 +72,6 @@ pub mod request {
     /// One less.
     pub const REM_MEM_REG: u32 = 38;
 }
-
-/// What we ask of a front-end: that it reads the configuration anew.
-pub const CONFIG_CHANGE_MSG: u32 = 2;
 
 /// The version of the protocol, in the flags of a message.
 pub(crate) const VERSION: u32 = 1;
@@ -178,7 +175,7 @@ pub struct InflightPlace {
     pub ring_size: u16,
 }
 
-/// The body of a message, of which every part is read or the message is not obeyed.
+/// The body of a message, which is consumed exactly, or the message is refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
 

@@ -10,8 +10,9 @@
 //! the ring by ourselves the driver's kicks are held: to kick is the dearest part of a request in
 //! a virtual machine.
 //!
-//! The driver may write anything at any time. What it cannot be talked out of by an error to one
-//! request breaks the ring: an index that runs ahead, a head that is no descriptor or in flight.
+//! The driver may write anything at any time. An error that cannot be reported on a single request
+//! breaks the ring, until the front-end sets it up anew: an index that runs ahead, a head that is
+//! no descriptor or in flight.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
@@ -19,7 +20,7 @@ use std::sync::atomic::{Ordering, fence};
 use thiserror::Error;
 
 use crate::chain::{Chain, ChainError, DESCRIPTOR};
-use crate::inflight::{Contradiction, RingInflight};
+use crate::inflight::{InvalidRegion, RingInflight};
 use crate::memory::{Area, Memory};
 use crate::proto::{Features, MAX_RING, RingAddresses};
 
@@ -38,7 +39,7 @@ const NO_NOTIFY: u16 = 1;
 /// Why a ring cannot begin.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RingError {
-    /// Its size is none.
+    /// The size is not a power of two, or too large.
     #[error("a ring of {0} descriptors: a power of two up to {MAX_RING} is allowed")]
     Size(u16),
     /// An area is not in one region.
@@ -106,12 +107,22 @@ pub struct SplitRing {
     /// Of the entries that were written, of which the driver knows those before `published`.
     next_used: u16,
     published: u16,
-    /// The chains in flight, by head.
-    in_flight: Vec<bool>,
-    /// Those that a server before this one had in flight, which are taken again first.
-    again: VecDeque<u16>,
+    /// The chains that the driver may not offer, by head: those in flight, and those given back
+    /// that it has not been told of.
+    in_use: Vec<bool>,
+    /// How many are in flight.
+    in_flight: usize,
+    /// Those given back that the driver has not been told of.
+    batch: Vec<u16>,
+    /// Those that a server before this one had in flight, which are taken first.
+    resubmit: VecDeque<u16>,
     /// Where those in flight outlive this server.
-    outlives: Option<RingInflight>,
+    inflight: Option<RingInflight>,
+    /// Whether the driver is to be called, whatever it wants: somebody before us may not have
+    /// called it.
+    owes_call: bool,
+    /// Why nothing is taken any more.
+    broken: Option<Broken>,
     /// Whether kicks are held.
     holds_kicks: bool,
 }
@@ -153,23 +164,35 @@ impl SplitRing {
             next_available: base,
             next_used,
             published: next_used,
-            in_flight: vec![false; entries],
-            again: VecDeque::new(),
-            outlives: None,
+            in_use: vec![false; entries],
+            in_flight: 0,
+            batch: Vec::new(),
+            resubmit: VecDeque::new(),
+            inflight: None,
+            owes_call: true,
+            broken: None,
             holds_kicks: false,
         })
     }
 
-    /// Has the chains in flight outlive this server, and takes those again that have outlived one
-    /// before it. The ring has just begun. What contradicts itself is told, and begun anew.
-    pub fn outlive(&mut self, mut outlives: RingInflight) -> Result<(), Contradiction> {
-        let recovered = outlives.recover(self.next_used);
-        self.outlives = Some(outlives);
-        self.again = recovered?.into();
-        // Every chain that was ever taken is done or in flight.
-        let in_flight = u16::try_from(self.again.len()).expect("at most the ring's");
-        self.next_available = self.next_used.wrapping_add(in_flight);
-        Ok(())
+    /// Keeps the chains in flight where they outlive this server, and takes those first that a
+    /// server before it has left there. The ring has just begun. What is not as a server leaves it
+    /// is told, and begun anew: then nothing is in flight.
+    pub fn recover(&mut self, mut inflight: RingInflight) -> Result<(), InvalidRegion> {
+        let there = u16::from_le(self.available.load(INDEX, Ordering::Acquire));
+        let offered = there.wrapping_sub(self.next_used);
+        let recovered = inflight.recover(self.next_used, offered);
+        self.inflight = Some(inflight);
+        let (heads, valid) = match recovered {
+            Ok(heads) => (heads, Ok(())),
+            Err(invalid) => (Vec::new(), Err(invalid)),
+        };
+        self.in_flight = heads.len();
+        self.resubmit = heads.into();
+        // Every chain that was ever taken is done or in flight, whatever the front-end says.
+        let taken = u16::try_from(self.in_flight).expect("at most the ring's");
+        self.next_available = self.next_used.wrapping_add(taken);
+        valid
     }
 
     /// The number of the chain that is taken next.
@@ -177,33 +200,54 @@ impl SplitRing {
         self.next_available
     }
 
+    /// Returns whether all of its areas are in these regions.
+    pub fn is_in(&self, memory: &Memory) -> bool {
+        [&self.descriptors, &self.available, &self.used].iter().all(|area| memory.has(area))
+    }
+
+    /// Has the driver called at the next time, whatever it wants: it is called by another
+    /// descriptor from here on, and may have been called by none.
+    pub fn owe_call(&mut self) {
+        self.owes_call = true;
+    }
+
     /// Returns whether there is a chain to be taken.
     pub fn peek(&self) -> Result<bool, Broken> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
         let there = u16::from_le(self.available.load(INDEX, Ordering::Acquire));
         let ahead = there.wrapping_sub(self.next_available);
         if ahead > self.size {
             return Err(Broken::Ahead { ahead, size: self.size });
         }
-        Ok(ahead > 0 || !self.again.is_empty())
+        Ok(ahead > 0 || !self.resubmit.is_empty())
     }
 
     /// Takes the next chain, if there is one.
     pub fn pop(&mut self, memory: &Memory) -> Result<Option<Taken>, Broken> {
+        let taken = self.take(memory);
+        self.broken = taken.as_ref().err().copied();
+        taken
+    }
+
+    fn take(&mut self, memory: &Memory) -> Result<Option<Taken>, Broken> {
         if !self.peek()? {
             return Ok(None);
         }
-        let again = self.again.pop_front();
-        let head = again.unwrap_or_else(|| self.next_head());
+        let resubmitted = self.resubmit.pop_front();
+        let head = resubmitted.unwrap_or_else(|| self.next_head());
         let size = self.size;
-        match self.in_flight.get_mut(usize::from(head)) {
+        match self.in_use.get_mut(usize::from(head)) {
             None => return Err(Broken::Head { head, size }),
             Some(true) => return Err(Broken::InFlight(head)),
-            Some(in_flight) => *in_flight = true,
+            Some(in_use) => *in_use = true,
         }
-        if let Some(outlives) = &mut self.outlives
-            && again.is_none()
-        {
-            outlives.taken(head);
+        if resubmitted.is_none() {
+            self.in_flight += 1;
+            if let Some(inflight) = &mut self.inflight {
+                inflight.taken(head);
+            }
         }
         let may_be_indirect = self.features.contains(Features::INDIRECT_DESC);
         let chain = Chain::read(&self.descriptors, size, head, memory, may_be_indirect);
@@ -220,37 +264,42 @@ impl SplitRing {
     /// Gives a chain back, into which so many bytes were written. The driver sees it once that is
     /// published.
     pub fn push_used(&mut self, head: u16, bytes: u32) {
-        let was_in_flight = std::mem::replace(&mut self.in_flight[usize::from(head)], false);
-        assert!(was_in_flight, "a chain is given back once");
+        assert!(self.in_use[usize::from(head)], "a chain is given back once");
         let entry = self.slot(self.next_used);
         let mut used = [0; USED];
         used[..4].copy_from_slice(&u32::from(head).to_le_bytes());
         used[4..].copy_from_slice(&bytes.to_le_bytes());
         self.used.write(ENTRIES + USED * entry, &used);
         self.next_used = self.next_used.wrapping_add(1);
-        if let Some(outlives) = &mut self.outlives {
-            outlives.given_back(head);
+        self.in_flight -= 1;
+        self.batch.push(head);
+        if let Some(inflight) = &mut self.inflight {
+            inflight.given_back(head);
         }
     }
 
-    /// Lets the driver see what was given back. Returns whether it wants to be called for it.
+    /// Lets the driver see what was given back. Returns whether it wants to be called.
     pub fn publish(&mut self) -> bool {
+        let owes_call = std::mem::take(&mut self.owes_call);
         let before = std::mem::replace(&mut self.published, self.next_used);
         if before == self.next_used {
-            return false;
+            return owes_call;
         }
         self.used.store(INDEX, self.next_used.to_le(), Ordering::Release);
-        if let Some(outlives) = &mut self.outlives {
-            outlives.published(self.next_used);
+        if let Some(inflight) = &mut self.inflight {
+            inflight.published(&self.batch, self.next_used);
+        }
+        for head in self.batch.drain(..) {
+            self.in_use[usize::from(head)] = false;
         }
         // The driver writes what it wants and then looks at the index: one of us sees the other's.
         fence(Ordering::SeqCst);
         if !self.features.contains(Features::EVENT_IDX) {
             let flags = u16::from_le(self.available.load(0, Ordering::Relaxed));
-            return flags & NO_INTERRUPT == 0;
+            return flags & NO_INTERRUPT == 0 || owes_call;
         }
         let wanted = u16::from_le(self.available.load(self.used_event(), Ordering::Relaxed));
-        is_past(wanted, before, self.next_used)
+        is_past(wanted, before, self.next_used) || owes_call
     }
 
     /// Asks the driver not to kick.
@@ -277,9 +326,9 @@ impl SplitRing {
         self.peek()
     }
 
-    /// The chains in flight.
+    /// How many chains are in flight, with those that a server before this one has left.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.iter().filter(|in_flight| **in_flight).count()
+        self.in_flight
     }
 
     /// Where in either ring an index is.

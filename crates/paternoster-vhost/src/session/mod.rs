@@ -7,22 +7,23 @@
 //!
 //! Messages are taken one at a time: [`Session::wanted`] says how many bytes may be received, never
 //! more than the current message has, so that descriptors belong to the message they came with.
-//! While an order is not answered nothing is wanted.
+//! While an order is not answered, or output not taken, nothing is wanted.
 //!
 //! A ring starts when its size, its addresses and its kick are known, in whatever order they came;
-//! then the order has all that it needs. A message that is not obeyed is answered by a 1 where the
-//! front-end asks for an answer, and ends the session where it does not: it would go on as if it
-//! had been.
+//! then the order has all that it needs. A message that is refused is answered by a 1 where the
+//! front-end asks for an answer, and ends the session where it does not: otherwise the front-end
+//! would assume success.
 
 mod obey;
 mod rings;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use self::rings::RingState;
-use crate::blk::CONFIG_LEN;
+use crate::blk::{CONFIG_LEN, WRITEBACK};
 use crate::proto::{
     Body, Features, HEADER_LEN, InflightPlace, MAX_BODY, MAX_DESCRIPTORS, NEED_REPLY,
     ProtocolFeatures, REPLY, RegionPlace, RingAddresses, VERSION, VERSION_MASK, header, request,
@@ -50,26 +51,28 @@ pub enum Order {
     AddRegion(RegionPlace, OwnedFd),
     /// It has one less.
     RemoveRegion(RegionPlace),
-    /// The ring starts.
+    /// The ring starts, which may be before there is memory: then it waits for that.
     Start(u16, Start),
     /// It is read, or is not.
     Enable(u16, bool),
-    /// It is kicked by another descriptor.
-    Kick(u16, OwnedFd),
-    /// It calls by another one, or does not.
-    Call(u16, Option<OwnedFd>),
+    /// It is kicked by another file. Whether that is an eventfd is for whoever waits for it to see,
+    /// here and of all others.
+    Kick(u16, Arc<OwnedFd>),
+    /// It calls by another one, or does not. It owes a call: there may have been none to call by.
+    Call(u16, Option<Arc<OwnedFd>>),
     /// It says by another one, or does not, that it is broken.
-    Broken(u16, Option<OwnedFd>),
+    Err(u16, Option<Arc<OwnedFd>>),
     /// The ring stops; [`Answer::Base`] when its last request is done.
     Stop(u16),
     /// No ring is read any more.
     DisableAll,
-    /// The device is new; done when all of its requests are.
+    /// All rings are as new; done when all requests are. Memory and the files by which rings say
+    /// that they are broken stay, and so does what the cache does.
     Reset,
     /// The cache writes back, or what is answered is durable.
     Writeback(bool),
     /// Here our messages go.
-    Requests(OwnedFd),
+    BackendChannel(OwnedFd),
     /// Memory for requests in flight is wanted; [`Answer::Inflight`].
     GiveInflight(InflightPlace),
     /// That of a server before this one.
@@ -86,11 +89,11 @@ pub struct Start {
     /// Its next chain, where no memory of requests in flight says otherwise.
     pub base: u16,
     /// What says that a chain has come.
-    pub kick: OwnedFd,
+    pub kick: Arc<OwnedFd>,
     /// What is told that chains are done.
-    pub call: Option<OwnedFd>,
+    pub call: Option<Arc<OwnedFd>>,
     /// What is told that it is broken.
-    pub broken: Option<OwnedFd>,
+    pub err: Option<Arc<OwnedFd>>,
     /// Whether it is read.
     pub enabled: bool,
 }
@@ -115,17 +118,17 @@ pub enum Progress {
     NeedMore,
     /// This is to be done, and answered.
     Order(Order),
-    /// A message was not obeyed, and the front-end has been told so.
+    /// A message was refused, and the front-end has been told so.
     Refused(Refusal),
 }
 
-/// A message that was not obeyed.
+/// A message that was refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("message {request}: {why}")]
 pub struct Refusal {
     /// Its number.
     pub request: u32,
-    /// Why it was not.
+    /// Why it was.
     pub why: String,
 }
 
@@ -146,7 +149,7 @@ pub enum SessionError {
         /// The bytes of its body.
         size: u32,
     },
-    /// It was not obeyed, and the front-end does not hear of that.
+    /// It was refused, and the front-end asked for no answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -175,13 +178,16 @@ struct Awaited {
     then: Then,
 }
 
-/// What an answered order changes here.
+/// What an order changes here, once it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
+    Agreed(Features),
     Started(u16),
     Stopped(u16),
+    DisabledAll,
     Reset,
+    WritesBack(bool),
 }
 
 /// What is to come of a message.
@@ -217,23 +223,22 @@ pub struct Session {
 impl Session {
     /// A session that has just begun, about that device.
     pub fn new(offer: Offer) -> Self {
-        let mut session = Self {
+        Self {
             offer,
             protocol: ProtocolFeatures::empty(),
             features: Features::empty(),
-            rings: Vec::new(),
+            rings: (0..offer.queues).map(|_| RingState::default()).collect(),
             input: Vec::new(),
             descriptors: Vec::new(),
             awaited: None,
             output: Output::default(),
-        };
-        session.forget_rings();
-        session
+        }
     }
 
-    /// Returns how many bytes may be received now; none while an order is not answered.
+    /// Returns how many bytes may be received now; none while an order is not answered, or output
+    /// not taken.
     pub fn wanted(&self) -> usize {
-        if self.awaited.is_some() {
+        if self.awaited.is_some() || !self.output.bytes.is_empty() {
             return 0;
         }
         let whole = match self.header() {
@@ -262,7 +267,7 @@ impl Session {
         assert!(bytes.len() <= self.wanted(), "no more than is wanted");
         self.input.extend_from_slice(bytes);
         self.descriptors.extend(descriptors);
-        // Whoever sends more than any message has does not get them kept.
+        // Those beyond the limit are closed.
         self.descriptors.truncate(MAX_DESCRIPTORS);
         let Some(header) = self.header() else { return Ok(Progress::NeedMore) };
         header.check()?;
@@ -292,24 +297,19 @@ impl Session {
     /// Says what has become of the order.
     pub fn answer(&mut self, answer: Answer) -> Result<Progress, SessionError> {
         let Awaited { header, then } = self.awaited.take().expect("an order is answered once");
-        match then {
-            Then::Nothing => {}
-            Then::Started(ring) => {
-                self.rings[usize::from(ring)].started = !matches!(answer, Answer::Refused(_));
-            }
-            Then::Stopped(ring) => self.stopped(ring),
-            Then::Reset => self.forget_rings(),
-        }
         match answer {
-            Answer::Done => self.acknowledge(header, 0),
+            Answer::Done => {
+                self.done(then);
+                self.acknowledge(header, 0);
+            }
             Answer::Base(base) => {
                 let Then::Stopped(ring) = then else { unreachable!("a ring has stopped") };
-                self.rings[usize::from(ring)].base = base;
+                self.stopped(ring, base);
                 let body = [u32::from(ring), base.into()].map(u32::to_ne_bytes).concat();
                 self.reply(header.request, &body, None);
             }
-            Answer::Inflight(place, descriptor) => {
-                self.reply(header.request, &place.encoded(), Some(descriptor));
+            Answer::Inflight(place, file) => {
+                self.reply(header.request, &place.encoded(), Some(file));
             }
             // It is answered by a size of none.
             Answer::Refused(why) if header.request == request::GET_INFLIGHT_FD => {
@@ -320,6 +320,20 @@ impl Session {
             Answer::Refused(why) => return self.refuse(header, why),
         }
         Ok(Progress::NeedMore)
+    }
+
+    fn done(&mut self, then: Then) {
+        match then {
+            Then::Nothing => {}
+            Then::Agreed(features) => self.features = features,
+            Then::Started(ring) => self.started(ring),
+            Then::Stopped(_) => unreachable!("a ring that stops has a base"),
+            Then::DisabledAll => self.disable_rings(),
+            Then::Reset => self.forget_rings(),
+            Then::WritesBack(writeback) => {
+                self.offer.config[WRITEBACK as usize] = u8::from(writeback);
+            }
+        }
     }
 
     /// Takes what is to be sent.

@@ -33,7 +33,7 @@ impl Session {
             }
             request::RESET_OWNER => {
                 nothing(body)?;
-                Step::Order(Order::DisableAll, Then::Nothing)
+                Step::Order(Order::DisableAll, Then::DisabledAll)
             }
             request::GET_PROTOCOL_FEATURES => {
                 nothing(body)?;
@@ -67,7 +67,7 @@ impl Session {
             request::SET_CONFIG => set_config(body)?,
             request::SET_BACKEND_REQ_FD => {
                 nothing(body)?;
-                Step::Order(Order::Requests(one(&mut descriptors)?), Then::Nothing)
+                Step::Order(Order::BackendChannel(one(&mut descriptors)?), Then::Nothing)
             }
             request::GET_INFLIGHT_FD => {
                 Step::Order(Order::GiveInflight(body.inflight()?), Then::Nothing)
@@ -91,8 +91,7 @@ impl Session {
         if !features.contains(Features::VERSION_1) {
             return Err("it does not accept VERSION_1 (bit 32), and has to".to_owned());
         }
-        self.features = features;
-        Ok(Step::Order(Order::Features(features), Then::Nothing))
+        Ok(Step::Order(Order::Features(features), Then::Agreed(features)))
     }
 
     fn get_config(&self, body: Body<'_>) -> Result<Step, String> {
@@ -150,7 +149,8 @@ fn set_config(body: Body<'_>) -> Result<Step, String> {
     let [offset, size, _flags] = head.words()?;
     match (offset, size, bytes.bytes()) {
         (WRITEBACK, 1, &[byte @ (0 | 1)]) => {
-            Ok(Step::Order(Order::Writeback(byte == 1), Then::Nothing))
+            let writeback = byte == 1;
+            Ok(Step::Order(Order::Writeback(writeback), Then::WritesBack(writeback)))
         }
         _ => Err(format!(
             "it writes {size} bytes at {offset} of the configuration: a 0 or 1 at {WRITEBACK} is \

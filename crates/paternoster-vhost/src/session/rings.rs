@@ -1,28 +1,54 @@
 //! The rings of a session: what is known of each, until all is and it starts.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::obey::one;
 use super::{Order, Session, Start, Step, Then};
-use crate::proto::{Body, Features, NO_DESCRIPTOR, RingAddresses, request};
+use crate::proto::{Body, Features, MAX_RING, NO_DESCRIPTOR, RingAddresses, request};
+use crate::ring::RingError;
 
 /// What is known of a ring.
 #[derive(Debug, Default)]
 pub(super) struct RingState {
     size: Option<u16>,
     addresses: Option<RingAddresses>,
-    pub(super) base: u16,
-    kick: Option<OwnedFd>,
-    call: Option<OwnedFd>,
-    broken: Option<OwnedFd>,
+    base: u16,
+    kick: Option<Arc<OwnedFd>>,
+    call: Option<Arc<OwnedFd>>,
+    err: Option<Arc<OwnedFd>>,
     enabled: bool,
-    pub(super) started: bool,
+    started: bool,
 }
 
 impl Session {
-    /// Rings as they are before anything is said of them.
+    /// Rings as they are before anything is said of them; but each keeps by what it says that it is
+    /// broken, which a front-end says once.
     pub(super) fn forget_rings(&mut self) {
-        self.rings = (0..self.offer.queues).map(|_| RingState::default()).collect();
+        for ring in &mut self.rings {
+            *ring = RingState { err: ring.err.take(), ..RingState::default() };
+        }
+    }
+
+    /// None is read until it is enabled.
+    pub(super) fn disable_rings(&mut self) {
+        self.rings.iter_mut().for_each(|ring| ring.enabled = false);
+    }
+
+    /// The ring has started.
+    pub(super) fn started(&mut self, ring: u16) {
+        self.rings[usize::from(ring)].started = true;
+    }
+
+    /// A ring that has stopped has no kick and no call any more, and goes on at `base`.
+    pub(super) fn stopped(&mut self, ring: u16, base: u16) {
+        let state = &mut self.rings[usize::from(ring)];
+        (state.kick, state.call, state.started, state.base) = (None, None, false, base);
+    }
+
+    /// A ring is broken: it has stopped behind the chain before `base`, and may be set up anew.
+    pub fn ring_broken(&mut self, ring: u16, base: u16) {
+        self.stopped(ring, base);
     }
 
     /// Does what a message says of a ring, or says what has to be done.
@@ -68,6 +94,9 @@ impl Session {
         match request {
             request::SET_VRING_NUM => {
                 let size = short()?;
+                if !size.is_power_of_two() || size > MAX_RING {
+                    return Err(RingError::Size(size).to_string());
+                }
                 if state.started && state.size != Some(size) {
                     return Err("it changes the size of a ring that has started".to_owned());
                 }
@@ -88,8 +117,9 @@ impl Session {
             }
             _ if state.started => Ok(Step::Order(Order::Stop(ring), Then::Stopped(ring))),
             _ => {
-                let body = [u32::from(ring), state.base.into()].map(u32::to_ne_bytes).concat();
-                self.stopped(ring);
+                let base = state.base;
+                let body = [u32::from(ring), base.into()].map(u32::to_ne_bytes).concat();
+                self.stopped(ring, base);
                 Ok(Step::Reply(body))
             }
         }
@@ -115,28 +145,29 @@ impl Session {
             0 => Some(one(&mut descriptors)?),
             _ => None,
         };
+        let file = descriptor.map(Arc::new);
         let state = &mut self.rings[usize::from(ring)];
-        let order = match (request, descriptor) {
+        let order = match (request, &file) {
             (request::SET_VRING_KICK, None) => {
                 return Err("it comes without a descriptor: rings are not polled here".to_owned());
             }
-            (request::SET_VRING_KICK, Some(kick)) if state.started => Order::Kick(ring, kick),
-            (request::SET_VRING_KICK, kick) => {
-                state.kick = kick;
-                return Ok(self.start_if_ready(ring));
+            (request::SET_VRING_KICK, Some(kick)) => {
+                state.kick.clone_from(&file);
+                if !state.started {
+                    return Ok(self.start_if_ready(ring));
+                }
+                Order::Kick(ring, Arc::clone(kick))
             }
-            (request::SET_VRING_CALL, call) if state.started => Order::Call(ring, call),
-            (request::SET_VRING_CALL, call) => {
-                state.call = call;
-                return Ok(Step::Done);
+            (request::SET_VRING_CALL, _) => {
+                state.call.clone_from(&file);
+                Order::Call(ring, file)
             }
-            (_, broken) if state.started => Order::Broken(ring, broken),
-            (_, broken) => {
-                state.broken = broken;
-                return Ok(Step::Done);
+            _ => {
+                state.err.clone_from(&file);
+                Order::Err(ring, file)
             }
         };
-        Ok(Step::Order(order, Then::Nothing))
+        Ok(if state.started { Step::Order(order, Then::Nothing) } else { Step::Done })
     }
 
     /// Starts a ring that has not started and of which all is known.
@@ -147,23 +178,17 @@ impl Session {
         else {
             return Step::Done;
         };
-        let Some(kick) = state.kick.take() else { return Step::Done };
+        let Some(kick) = state.kick.clone() else { return Step::Done };
         let start = Start {
             size,
             addresses,
             base: state.base,
             kick,
-            call: state.call.take(),
-            broken: state.broken.take(),
+            call: state.call.clone(),
+            err: state.err.clone(),
             // Without features of the protocol there is no message that enables it.
             enabled: state.enabled || !has_enable,
         };
         Step::Order(Order::Start(ring, start), Then::Started(ring))
-    }
-
-    /// A ring that has stopped has no kick and no call any more.
-    pub(super) fn stopped(&mut self, ring: u16) {
-        let state = &mut self.rings[usize::from(ring)];
-        (state.kick, state.call, state.started) = (None, None, false);
     }
 }

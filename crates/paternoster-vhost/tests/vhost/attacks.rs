@@ -50,7 +50,7 @@ fn chain_that_is_none_gives_its_slot_back() {
     assert_eq!(direct(&behind), ChainError::Order);
     let long = [(DATA, u32::MAX, NEXT, 1), (DATA, 2, 0, 0)];
     assert_eq!(direct(&long), ChainError::TooLong((1 << 32) + 1));
-    assert_eq!(direct(&[(TABLE, 16, INDIRECT, 0)]), ChainError::NotAgreed);
+    assert_eq!(direct(&[(TABLE, 16, INDIRECT, 0)]), ChainError::NotNegotiated);
 }
 
 #[test]
@@ -74,15 +74,19 @@ fn table_that_is_none_gives_its_slot_back() {
 #[test]
 fn index_that_runs_ahead_breaks_the_ring() {
     let mut driver = Driver::new(SIZE);
-    let mut ring = driver.ring(Features::VERSION_1);
+    let ring = driver.ring(Features::VERSION_1);
     driver.set_available(SIZE);
     assert_eq!(ring.peek(), Ok(true));
     for index in [SIZE + 1, 0x8000, 0xffff] {
+        let mut ring = driver.ring(Features::VERSION_1);
         driver.set_available(index);
         let ahead = Broken::Ahead { ahead: index, size: SIZE };
         assert_eq!(ring.peek(), Err(ahead));
-        assert_eq!(ring.pop(&driver.memory), Err(ahead));
         assert_eq!(ring.allow_kicks(), Err(ahead));
+        assert_eq!(ring.pop(&driver.memory), Err(ahead));
+        // It stays so, whatever the driver says next.
+        driver.set_available(1);
+        assert_eq!((ring.peek(), ring.pop(&driver.memory)), (Err(ahead), Err(ahead)));
     }
 }
 
@@ -92,7 +96,11 @@ fn head_that_is_none_or_in_flight_breaks_the_ring() {
         let mut driver = Driver::new(SIZE);
         let mut ring = driver.ring(Features::VERSION_1);
         driver.offer(head);
-        assert_eq!(ring.pop(&driver.memory), Err(Broken::Head { head, size: SIZE }));
+        driver.descriptor(0, (DATA, 1, WRITE, 0));
+        driver.offer(0);
+        let broken = Err(Broken::Head { head, size: SIZE });
+        assert_eq!(ring.pop(&driver.memory), broken);
+        assert_eq!(ring.pop(&driver.memory), broken, "not the one behind it either");
     }
     let mut driver = Driver::new(SIZE);
     let mut ring = driver.ring(Features::VERSION_1);
@@ -101,4 +109,29 @@ fn head_that_is_none_or_in_flight_breaks_the_ring() {
     driver.offer(0);
     assert!(ring.pop(&driver.memory).is_ok());
     assert_eq!(ring.pop(&driver.memory), Err(Broken::InFlight(0)));
+}
+
+/// Between the two the driver has not been told that it may.
+#[test]
+fn head_that_is_given_back_and_not_published_is_in_flight() {
+    let mut driver = Driver::new(SIZE);
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.chain(0, &[(DATA, 1, WRITE)]);
+    driver.offer(0);
+    assert!(ring.pop(&driver.memory).is_ok());
+    ring.push_used(0, 0);
+    driver.offer(0);
+    assert_eq!(ring.pop(&driver.memory), Err(Broken::InFlight(0)));
+}
+
+#[test]
+fn chain_that_is_changed_behind_our_back_is_what_it_was() {
+    let mut driver = Driver::new(SIZE);
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.chain(0, &[(DATA, 16, 0), (DATA + 512, 1, WRITE)]);
+    driver.offer(0);
+    let taken = ring.pop(&driver.memory).expect("a ring").expect("a chain");
+    driver.chain(0, &[(GUEST, 16, 0), (u64::MAX, 1, WRITE)]);
+    let chain = taken.chain.expect("it is one");
+    assert_eq!((chain.readable[0].addr, chain.writable[0].addr), (DATA, DATA + 512));
 }

@@ -64,9 +64,19 @@ impl Driver {
         RingAddresses { descriptors, available, used }
     }
 
-    /// The device's side of the ring.
+    /// The device's side of the ring, which goes on at `base`. The call that a device owes when it
+    /// begins is made.
+    pub(crate) fn ring_at(&self, base: u16, features: Features) -> SplitRing {
+        let ring = SplitRing::new(&self.memory, self.size, Self::addresses(), base, features);
+        let mut ring = ring.expect("a ring");
+        assert!(ring.publish(), "a server before this one may have been killed before it called");
+        assert!(!ring.publish());
+        ring
+    }
+
+    /// The same from the first chain on.
     pub(crate) fn ring(&self, features: Features) -> SplitRing {
-        SplitRing::new(&self.memory, self.size, Self::addresses(), 0, features).expect("a ring")
+        self.ring_at(0, features)
     }
 
     pub(crate) fn write(&self, addr: u64, bytes: &[u8]) {

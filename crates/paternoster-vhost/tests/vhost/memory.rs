@@ -112,6 +112,18 @@ fn region_beyond_its_file_is_refused() {
     assert!(refused(memfd(PAGE), place(0, PAGE, u64::MAX), Sealed::Any).contains("2⁶⁴"));
 }
 
+/// A part of a huge page could be mapped and never unmapped. Where the machine has no such pages
+/// the file can be made all the same.
+#[test]
+fn part_of_a_huge_page_is_refused() {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    let file = memfd_create("huge", flags).expect("the kernel has huge pages");
+    ftruncate(&file, 4 << 20).expect("no page is taken by it");
+    let refused = refused(file, place(0, PAGE, 0), Sealed::Any);
+    let says = "a region of 4096 bytes of huge pages: whole pages of 2097152 bytes are allowed";
+    assert_eq!(refused, says);
+}
+
 #[test]
 fn only_memory_is_mapped() {
     let eventfd = eventfd(0, EventfdFlags::empty()).expect("a descriptor");

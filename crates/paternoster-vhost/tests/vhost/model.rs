@@ -68,10 +68,10 @@ impl Pair {
         driver.set_used_index(start);
         driver.set_available(start);
         driver.set_used_event(start);
-        let ring = SplitRing::new(&driver.memory, SIZE, Driver::addresses(), start, features);
+        let ring = driver.ring_at(start, features);
         Self {
             driver,
-            ring: ring.expect("a ring"),
+            ring,
             has_event: features.contains(Features::EVENT_IDX),
             start,
             free: (0..SIZE).collect(),

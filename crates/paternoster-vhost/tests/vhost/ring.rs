@@ -1,9 +1,9 @@
 //! The ring as a driver sees it that keeps to the rules.
 
-use paternoster_vhost::proto::{Features, RingAddresses};
+use paternoster_vhost::proto::{Features, RegionPlace, RingAddresses};
 use paternoster_vhost::{Buffer, Chain, RingError, SplitRing};
 
-use crate::driver::{DATA, Driver, FRONT_END, GUEST, INDIRECT, WRITE, encoded};
+use crate::driver::{DATA, Driver, FRONT_END, GUEST, INDIRECT, WRITE, encoded, region};
 
 fn buffers(of: &[(u64, u32)]) -> Vec<Buffer> {
     of.iter().map(|&(addr, len)| Buffer { addr, len }).collect()
@@ -85,6 +85,42 @@ fn driver_is_called_where_it_wants_to_be() {
     assert_eq!(called, [false, false, true, false]);
 }
 
+/// A ring may have had nothing to call by, or the server before it did not come to call.
+#[test]
+fn call_that_is_owed_is_made_whatever_the_driver_wants() {
+    let mut driver = Driver::new(4);
+    // It was told of six, and waits for the call of the fifth.
+    driver.set_used_index(6);
+    driver.set_available(6);
+    driver.set_used_event(5);
+    let mut ring = driver.ring_at(6, Features::VERSION_1 | Features::EVENT_IDX);
+    driver.chain(0, &[(DATA, 1, WRITE)]);
+    for owes in [false, true] {
+        driver.offer(0);
+        popped(&driver, &mut ring);
+        ring.push_used(0, 0);
+        if owes {
+            ring.owe_call();
+        }
+        assert_eq!(ring.publish(), owes);
+    }
+    ring.owe_call();
+    assert!(ring.publish(), "also where nothing is new");
+}
+
+#[test]
+fn ring_is_in_the_memory_until_its_region_is_removed() {
+    let mut driver = Driver::new(4);
+    let ring = driver.ring(Features::VERSION_1);
+    assert!(ring.is_in(&driver.memory));
+    let place = RegionPlace { guest: 0, size: GUEST, front_end: FRONT_END, offset: 0 };
+    driver.memory.remove(place).expect("it is there");
+    assert!(!ring.is_in(&driver.memory));
+    // One like it is another.
+    driver.memory.add(region(0, GUEST, FRONT_END)).expect("it is the first");
+    assert!(!ring.is_in(&driver.memory));
+}
+
 #[test]
 fn kicks_are_held_and_allowed() {
     let mut driver = Driver::new(4);
@@ -118,9 +154,7 @@ fn ring_goes_on_where_the_used_index_is() {
     (driver.seen, driver.available) = (u16::MAX, u16::MAX);
     driver.set_used_index(u16::MAX);
     driver.set_available(u16::MAX);
-    let addresses = Driver::addresses();
-    let ring = SplitRing::new(&driver.memory, 4, addresses, u16::MAX, Features::VERSION_1);
-    let mut ring = ring.expect("a ring");
+    let mut ring = driver.ring_at(u16::MAX, Features::VERSION_1);
     driver.chain(2, &[(DATA, 1, WRITE)]);
     for _ in 0..3 {
         driver.offer(2);

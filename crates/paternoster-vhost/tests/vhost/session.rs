@@ -196,7 +196,7 @@ fn kick_may_come_first() {
         let changed = order(&mut session, request, &longs(&[body]), vec![fd()]);
         assert!(matches!(
             changed,
-            Order::Kick(3, _) | Order::Call(3, Some(_)) | Order::Broken(3, Some(_))
+            Order::Kick(3, _) | Order::Call(3, Some(_)) | Order::Err(3, Some(_))
         ));
         done(&mut session);
     }
@@ -222,15 +222,94 @@ fn ring_that_cannot_start_may_be_set_up_anew() {
     let mut session = agreed();
     ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 1));
+    for request in [request::SET_VRING_CALL, request::SET_VRING_ERR] {
+        assert!(order_free(&mut session, request, &longs(&[0]), vec![fd()]));
+    }
     let kick = send(&mut session, request::SET_VRING_KICK, NEED_REPLY, &longs(&[0]), vec![fd()]);
     assert!(matches!(kick, Ok(Progress::Order(Order::Start(..)))));
     let refused = session.answer(Answer::Refused("it is not aligned".to_owned()));
     let Ok(Progress::Refused(refusal)) = refused else { panic!("{refused:?}") };
     assert_eq!(refusal.to_string(), "message 12: it is not aligned");
     assert_eq!(acknowledged(&mut session, request::SET_VRING_KICK), 1);
+    // With the kick that it has, and with what it has to call by.
+    let start = order(&mut session, request::SET_VRING_ADDR, &addresses(0, 0), vec![]);
+    assert!(matches!(start, Order::Start(0, Start { call: Some(_), err: Some(_), .. })));
+}
+
+#[test]
+fn ring_that_is_broken_may_be_set_up_anew() {
+    let mut session = agreed();
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
-    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
-    assert!(matches!(kick, Order::Start(0, _)));
+    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
+    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    done(&mut session);
+    session.ring_broken(0, 9);
+    let base = ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
+    assert_eq!(base, Some(words(&[0, 9])));
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 16]));
+    ask(&mut session, request::SET_VRING_BASE, 0, &words(&[0, 0]));
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(start, Order::Start(0, Start { size: 16, base: 0, err: Some(_), .. })));
+}
+
+#[test]
+fn nothing_changes_by_an_order_that_is_refused() {
+    let mut session = agreed();
+    let bits = longs(&[1 << 32]);
+    let refuse = |session: &mut Session, request, body: &[u8]| {
+        let order = send(session, request, NEED_REPLY, body, vec![]);
+        assert!(matches!(order, Ok(Progress::Order(_))), "{order:?}");
+        let refused = session.answer(Answer::Refused("not now".to_owned()));
+        assert!(matches!(refused, Ok(Progress::Refused(_))), "{refused:?}");
+        assert_eq!(acknowledged(session, request), 1);
+    };
+    refuse(&mut session, request::SET_FEATURES, &bits);
+    assert_eq!(session.features().bits(), FEATURES);
+    let cache = [words(&[32, 1, 0]), vec![0]].concat();
+    refuse(&mut session, request::SET_CONFIG, &cache);
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    refuse(&mut session, request::RESET_DEVICE, &[]);
+    let config = ask(&mut session, request::GET_CONFIG, 0, &words(&[32, 1, 0])).expect("a reply");
+    assert_eq!(config[12..], [1]);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(start, Order::Start(..)));
+}
+
+#[test]
+fn cache_that_is_said_not_to_write_back_is_told_so_from_then_on() {
+    let mut session = agreed();
+    let cache = [words(&[32, 1, 0]), vec![0]].concat();
+    assert!(matches!(
+        order(&mut session, request::SET_CONFIG, &cache, vec![]),
+        Order::Writeback(false)
+    ));
+    done(&mut session);
+    let config = ask(&mut session, request::GET_CONFIG, 0, &words(&[32, 1, 0])).expect("a reply");
+    assert_eq!(config[12..], [0]);
+}
+
+#[test]
+fn owner_that_is_reset_has_no_ring_enabled() {
+    let mut session = agreed();
+    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    ask(&mut session, request::SET_VRING_ENABLE, 0, &words(&[0, 1]));
+    assert!(matches!(order(&mut session, request::RESET_OWNER, &[], vec![]), Order::DisableAll));
+    done(&mut session);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(matches!(start, Order::Start(0, Start { enabled: false, .. })));
+}
+
+#[test]
+fn nothing_is_wanted_until_a_reply_is_taken() {
+    let mut session = agreed();
+    let progress = send(&mut session, request::GET_QUEUE_NUM, 0, &[], vec![]);
+    assert!(matches!(progress, Ok(Progress::NeedMore)));
+    assert_eq!(session.wanted(), 0);
+    assert!(session.take_output().is_some());
+    assert_eq!(session.wanted(), 12);
 }
 
 #[test]
@@ -259,13 +338,15 @@ fn rings_are_enabled_where_no_message_enables_them() {
 
 #[test]
 fn what_is_not_obeyed_is_answered_or_ends_the_session() {
-    let wrong: [(u32, Vec<u8>); 16] = [
+    let wrong: [(u32, Vec<u8>); 18] = [
         (request::SET_FEATURES, longs(&[1 << 33 | FEATURES])),
         (request::SET_FEATURES, longs(&[1 << 30])),
         (request::SET_FEATURES, words(&[0])),
         (request::SET_PROTOCOL_FEATURES, longs(&[1 << 8])),
         (request::SET_VRING_NUM, words(&[4, 8])),
         (request::SET_VRING_NUM, words(&[0, 1 << 16])),
+        (request::SET_VRING_NUM, words(&[0, 12])),
+        (request::SET_VRING_NUM, words(&[0, 2048])),
         (request::SET_VRING_KICK, longs(&[1 << 8])),
         (request::SET_VRING_KICK, longs(&[0])),
         (request::SET_VRING_CALL, longs(&[1 << 32])),
@@ -382,9 +463,14 @@ fn reset_makes_all_rings_new() {
     let mut session = agreed();
     ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
     order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
     done(&mut session);
     assert!(matches!(order(&mut session, request::RESET_DEVICE, &[], vec![]), Order::Reset));
     done(&mut session);
     assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
+    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    // A front-end says this once: it stays.
+    let start = order(&mut session, request::SET_VRING_NUM, &words(&[0, 8]), vec![]);
+    assert!(matches!(start, Order::Start(0, Start { err: Some(_), call: None, .. })));
 }
