@@ -263,24 +263,31 @@ struct Segment {
 impl Device {
     /// The bytes of whole sectors that begin at one, if they are on the device.
     fn range(&self, sector: u64, len: u64) -> Result<(u64, u32), Status> {
-        let sectors = len / SECTOR;
-        let end = sector.checked_add(sectors);
-        let is_here = end.is_some_and(|end| end <= self.sectors());
-        if !len.is_multiple_of(SECTOR) || len == 0 || len > MAX_DATA || !is_here {
+        if !len.is_multiple_of(SECTOR) || len > MAX_DATA {
             return Err(Status::IoErr);
         }
-        Ok((sector * SECTOR, u32::try_from(len).expect("at most 32 MiB")))
+        let offset = self.offset(sector, len / SECTOR)?;
+        Ok((offset, u32::try_from(len).expect("at most 32 MiB")))
     }
 
     /// The bytes of a segment, if they are on the device.
     fn bytes_of(&self, segment: Segment) -> Result<(u64, u64), Status> {
         let Segment { sector, sectors, .. } = segment;
-        let end = sector.checked_add(sectors.into());
-        let is_here = end.is_some_and(|end| end <= self.sectors());
-        if !is_here || sectors == 0 || sectors > MAX_RANGE {
+        if sectors > MAX_RANGE {
             return Err(Status::IoErr);
         }
-        Ok((sector * SECTOR, u64::from(sectors) * SECTOR))
+        let sectors = u64::from(sectors);
+        Ok((self.offset(sector, sectors)?, sectors * SECTOR))
+    }
+
+    /// Where the sectors from one on begin, in bytes; an error if there are none or not all are on
+    /// the device.
+    fn offset(&self, sector: u64, sectors: u64) -> Result<u64, Status> {
+        let end = sector.checked_add(sectors).filter(|end| *end <= self.sectors());
+        if sectors == 0 || end.is_none() {
+            return Err(Status::IoErr);
+        }
+        Ok(sector * SECTOR)
     }
 
     /// A discard takes no flags.

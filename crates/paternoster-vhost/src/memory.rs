@@ -98,10 +98,9 @@ pub enum RegionError {
 }
 
 /// Whether the file of a region may be one that can be made shorter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sealed {
     /// It may.
-    #[default]
     Any,
     /// It may not.
     Required,
@@ -160,11 +159,6 @@ impl Region {
         let mapping = MmapRegion::from_file(from, bytes).map_err(io::Error::other)?;
         let watched = Watched::new(mapping.as_ptr(), bytes)?.ok_or(RegionError::Mappings)?;
         Ok(Self { place, watched, mapping })
-    }
-
-    /// Its addresses and its size.
-    pub fn place(&self) -> RegionPlace {
-        self.place
     }
 
     /// Returns whether its file was found to be shorter than it was. Then it is zeroes, and nobody

@@ -182,7 +182,7 @@ pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
 /// A body that is too short, or too long.
 const LENGTH: &str = "its body is of another length";
 
-impl<'a> Body<'a> {
+impl Body<'_> {
     /// Cuts so many bytes off.
     pub(crate) fn split(self, bytes: usize) -> Result<(Self, Self), String> {
         let (first, rest) = self.0.split_at_checked(bytes).ok_or(LENGTH)?;
@@ -220,11 +220,6 @@ impl<'a> Body<'a> {
         let [size, offset] = longs.longs()?;
         let [queues, ring_size] = shorts.numbers()?.map(u16::from_ne_bytes);
         Ok(InflightPlace { size, offset, queues, ring_size })
-    }
-
-    /// The bytes.
-    pub(crate) fn bytes(self) -> &'a [u8] {
-        self.0
     }
 }
 

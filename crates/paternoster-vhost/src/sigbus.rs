@@ -89,7 +89,8 @@ fn install() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = handle;
     let mut before = MaybeUninit::uninit();
     // SAFETY: all of `sigaction` is valid as zeroes; the handler only does what is allowed in one
-    // (loads and stores of atomics, mmap, sigaction), and has the signature that SA_SIGINFO wants.
+    // (loads and stores of atomics, mmap, sigaction, raise), and has the signature that SA_SIGINFO
+    // wants.
     let before = unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = handler as usize;
@@ -114,7 +115,16 @@ fn install() -> io::Result<()> {
 }
 
 extern "C" fn handle(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes what it says of the signal, of which SIGBUS has an address.
+    // SAFETY: the kernel passes what it says of the signal.
+    let is_fault = unsafe { (*info).si_code } > 0;
+    if !is_fault {
+        // A process has sent it, and there is no address.
+        pass_on();
+        // SAFETY: it may be called here. The signal comes again when this returns.
+        unsafe { libc::raise(libc::SIGBUS) };
+        return;
+    }
+    // SAFETY: as above; SIGBUS by a fault has an address.
     let addr = unsafe { (*info).si_addr() }.addr();
     if lose(addr).is_none() {
         pass_on();

@@ -349,11 +349,6 @@ impl Session {
         Some(Header { request, flags, size })
     }
 
-    /// What the configuration says from here on.
-    pub fn set_config(&mut self, config: [u8; CONFIG_LEN]) {
-        self.offer.config = config;
-    }
-
     /// Answers a message that asks for an answer and has none of its own.
     fn acknowledge(&mut self, header: Header, code: u64) {
         if self.wants_answer(header) {
@@ -371,7 +366,7 @@ impl Session {
         self.output.descriptor = descriptor;
     }
 
-    /// Does not obey a message.
+    /// Refuses a message.
     fn refuse(&mut self, header: Header, why: String) -> Result<Progress, SessionError> {
         let refusal = Refusal { request: header.request, why };
         if !self.wants_answer(header) || has_own_reply(header.request) {

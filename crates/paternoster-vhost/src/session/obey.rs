@@ -147,7 +147,7 @@ fn memory_table(
 fn set_config(body: Body<'_>) -> Result<Step, String> {
     let (head, bytes) = body.split(12)?;
     let [offset, size, _flags] = head.words()?;
-    match (offset, size, bytes.bytes()) {
+    match (offset, size, bytes.0) {
         (WRITEBACK, 1, &[byte @ (0 | 1)]) => {
             let writeback = byte == 1;
             Ok(Step::Order(Order::Writeback(writeback), Then::WritesBack(writeback)))

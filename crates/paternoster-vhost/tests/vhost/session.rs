@@ -96,6 +96,12 @@ fn addresses(ring: u32, at: u64) -> Vec<u8> {
     [words(&[ring, 0]), longs(&[at, at + 0x2000, at + 0x1000, 0])].concat()
 }
 
+/// Says of the first ring all but what kicks it.
+fn set_up(session: &mut Session) {
+    ask(session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
+    ask(session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+}
+
 fn fd() -> OwnedFd {
     memfd(4096)
 }
@@ -239,8 +245,7 @@ fn ring_that_cannot_start_may_be_set_up_anew() {
 #[test]
 fn ring_that_is_broken_may_be_set_up_anew() {
     let mut session = agreed();
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
     order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
     done(&mut session);
@@ -268,8 +273,7 @@ fn nothing_changes_by_an_order_that_is_refused() {
     assert_eq!(session.features().bits(), FEATURES);
     let cache = [words(&[32, 1, 0]), vec![0]].concat();
     refuse(&mut session, request::SET_CONFIG, &cache);
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     refuse(&mut session, request::RESET_DEVICE, &[]);
     let config = ask(&mut session, request::GET_CONFIG, 0, &words(&[32, 1, 0])).expect("a reply");
     assert_eq!(config[12..], [1]);
@@ -293,8 +297,7 @@ fn cache_that_is_said_not_to_write_back_is_told_so_from_then_on() {
 #[test]
 fn owner_that_is_reset_has_no_ring_enabled() {
     let mut session = agreed();
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     ask(&mut session, request::SET_VRING_ENABLE, 0, &words(&[0, 1]));
     assert!(matches!(order(&mut session, request::RESET_OWNER, &[], vec![]), Order::DisableAll));
     done(&mut session);
@@ -318,8 +321,7 @@ fn ring_that_is_stopped_forgets_its_descriptors() {
     assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
     assert!(order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![fd()]));
     ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
     assert!(matches!(start, Order::Start(0, Start { call: None, .. })));
 }
@@ -330,8 +332,7 @@ fn rings_are_enabled_where_no_message_enables_them() {
     let features = 1u64 << 32;
     order(&mut session, request::SET_FEATURES, &longs(&[features]), vec![]);
     done(&mut session);
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
     assert!(matches!(kick, Order::Start(0, Start { enabled: true, .. })));
 }
@@ -461,8 +462,7 @@ fn memory_for_requests_in_flight_goes_there_and_back() {
 #[test]
 fn reset_makes_all_rings_new() {
     let mut session = agreed();
-    ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
-    ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
+    set_up(&mut session);
     assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
     order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
     done(&mut session);
