@@ -42,7 +42,7 @@ pub use engine::{
     VolumePlace, VolumeStats,
 };
 pub use owner::{Front, GrowError, Owner};
-pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};
+pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring, WatchId};
 pub use token::{BackendToken, FrontToken, Token};
 pub use waiting::{LookStats, WaitStats};
 pub use waker::Waker;

@@ -26,6 +26,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use rustix::event::PollFlags;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
+use slotmap::new_key_type;
 use smallvec::SmallVec;
 
 use crate::spare::SpareBuffers;
@@ -155,6 +156,18 @@ impl<T> Completion<T> {
     }
 }
 
+new_key_type! {
+    /// Names an operation that has not completed.
+    struct OperationId;
+}
+
+/// Names a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchId(OperationId);
+
+/// What an eventfd is written.
+const ONE: [u8; 8] = 1_u64.to_ne_bytes();
+
 /// What an engine has to do on a descriptor.
 #[derive(Debug)]
 enum Operation {
@@ -174,6 +187,10 @@ enum Operation {
     Accept { fd: Fd },
     /// Wait until one of these is so; hang-ups and errors are always waited for.
     Poll { fd: Fd, events: PollFlags },
+    /// Tell each time that it has become readable, and do not end by that.
+    Watch { fd: Fd },
+    /// Add 1 to an eventfd.
+    Signal { fd: Fd },
     /// Nothing.
     Nop,
 }
@@ -213,6 +230,16 @@ impl<T> Ring<T> {
     /// Returns the buffers that reads may take, rather than new ones.
     pub(crate) fn spare(&mut self) -> &mut SpareBuffers {
         &mut self.spare
+    }
+
+    /// An empty buffer with room for so many bytes, as reads have them.
+    pub fn buffer(&mut self, len: usize) -> BytesMut {
+        self.spare.take(len)
+    }
+
+    /// Keeps a buffer that nobody needs any more, for reads that come.
+    pub fn give_back(&mut self, buffer: Bytes) {
+        self.spare.give_back(buffer);
     }
 
     /// Returns the number of operations that have not completed.
@@ -291,6 +318,27 @@ impl<T> Ring<T> {
         self.start(token, Operation::Poll { fd: fd.clone(), events: PollFlags::empty() });
     }
 
+    /// Completes each time that something has been written to the descriptor, which may be readable
+    /// already and is never read; until [`end_watch`](Self::end_watch). That it is readable at the
+    /// beginning may be told twice.
+    pub fn watch(&mut self, token: T, fd: &Fd) -> WatchId {
+        WatchId(self.start(token, Operation::Watch { fd: fd.clone() }))
+    }
+
+    /// Ends a watch: it completes no more.
+    pub fn end_watch(&mut self, WatchId(id): WatchId) {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.end_watch(id),
+            Engine::Threads(threads) => threads.end_watch(id),
+        }
+    }
+
+    /// Adds 1 to an eventfd of somebody else: this thread does not wait, even if the kernel does
+    /// for ever.
+    pub fn signal(&mut self, token: T, fd: &Fd) {
+        self.start(token, Operation::Signal { fd: fd.clone() });
+    }
+
     /// Does nothing, and completes in the order of the others.
     pub fn nop(&mut self, token: T) {
         self.start(token, Operation::Nop);
@@ -324,15 +372,20 @@ impl<T> Ring<T> {
     }
 
     /// Takes what has completed since the last call.
-    pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
+    pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>)
+    where
+        T: Clone,
+    {
         let Self { engine, spare } = self;
         match engine {
-            Engine::IoUring(uring) => uring.take_completions(spare, into),
+            Engine::IoUring(uring) => {
+                uring.take_completions(|name| Some(name.clone()), spare, into);
+            }
             Engine::Threads(threads) => threads.take_completions(spare, into),
         }
     }
 
-    fn start(&mut self, token: T, operation: Operation) {
+    fn start(&mut self, token: T, operation: Operation) -> OperationId {
         match &mut self.engine {
             Engine::IoUring(uring) => uring.start(token, operation),
             Engine::Threads(threads) => threads.start(token, operation),

@@ -17,17 +17,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use bytes::{Bytes, BytesMut};
 use io_uring::types::{self, TimeoutFlags, Timespec};
-use io_uring::{EnterFlags, IoUring, opcode, squeue};
-use rustix::event::{EventfdFlags, eventfd};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
+use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use rustix::io::Errno;
-use slotmap::{Key, KeyData, SlotMap, new_key_type};
+use slotmap::{Key, KeyData, SlotMap};
+use smallvec::SmallVec;
 
-use super::{Buffers, Completion, Fd, Operation, Output};
+use super::{Buffers, Completion, Fd, ONE, Operation, OperationId, Output};
 use crate::spare::SpareBuffers;
-
-new_key_type! {
-    struct OperationId;
-}
 
 /// Entries of the submission queue; more operations can be in flight.
 const ENTRIES: u32 = 256;
@@ -64,6 +61,10 @@ enum Held {
     Receive(BytesMut),
     Moment(#[allow(dead_code)] Box<Timespec>),
     Accept,
+    /// It completes again and again.
+    Watch,
+    /// It ends a watch; or is a watch that ends, which nobody hears of.
+    End,
 }
 
 struct InFlight<T> {
@@ -71,7 +72,7 @@ struct InFlight<T> {
     held: Held,
     /// The vector for the kernel, where there are several buffers.
     vector: Option<Box<Vector>>,
-    _fd: Option<Fd>,
+    fd: Option<Fd>,
 }
 
 /// Addresses and lengths of several buffers.
@@ -107,70 +108,84 @@ impl<T> Uring<T> {
         self.operations.len()
     }
 
-    pub(super) fn start(&mut self, token: T, operation: Operation) {
+    pub(super) fn start(&mut self, token: T, operation: Operation) -> OperationId {
         match operation {
             Operation::Read { fd, offset, parts, into } => {
-                self.read(token, fd, offset, &parts, into);
+                self.read(token, fd, offset, &parts, into)
             }
             Operation::Write { fd, offset, from } => self.write(token, fd, offset, from),
             Operation::Sync { fd, range } => self.sync(token, fd, range),
             Operation::Allocate { fd, mode, offset, len } => {
                 let entry = opcode::Fallocate::new(raw(&fd), len);
                 let entry = entry.offset(offset).mode(mode.bits().cast_signed()).build();
-                self.push(entry, Some(token), Held::Nothing, None, Some(fd));
+                self.push(entry, Some(token), Held::Nothing, None, Some(fd))
             }
             Operation::Receive { fd, mut into } => {
                 let room = into.spare_capacity_mut();
                 let (at, len) = (room.as_mut_ptr().cast::<u8>(), room.len());
                 let entry = opcode::Recv::new(raw(&fd), at, buffer_len(len)).build();
-                self.push(entry, Some(token), Held::Receive(into), None, Some(fd));
+                self.push(entry, Some(token), Held::Receive(into), None, Some(fd))
             }
             Operation::Send { fd, from } => self.send(token, fd, from),
             Operation::Accept { fd } => {
                 let (null, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
                 let entry = opcode::Accept::new(raw(&fd), null, no_len);
                 let entry = entry.flags(libc::SOCK_CLOEXEC).build();
-                self.push(entry, Some(token), Held::Accept, None, Some(fd));
+                self.push(entry, Some(token), Held::Accept, None, Some(fd))
             }
             Operation::Poll { fd, events } => {
                 let entry = opcode::PollAdd::new(raw(&fd), events.bits().into()).build();
-                self.push(entry, Some(token), Held::Nothing, None, Some(fd));
+                self.push(entry, Some(token), Held::Nothing, None, Some(fd))
+            }
+            Operation::Watch { fd } => {
+                self.push(watching(&fd), Some(token), Held::Watch, None, Some(fd))
+            }
+            Operation::Signal { fd } => {
+                // An eventfd has no place to write at.
+                let entry = opcode::Write::new(raw(&fd), ONE.as_ptr(), buffer_len(ONE.len()));
+                let entry = entry.offset(u64::MAX).build();
+                self.push(entry, Some(token), Held::Nothing, None, Some(fd))
             }
             Operation::Nop => {
-                self.push(opcode::Nop::new().build(), Some(token), Held::Nothing, None, None);
+                self.push(opcode::Nop::new().build(), Some(token), Held::Nothing, None, None)
             }
         }
     }
 
-    fn read(&mut self, token: T, fd: Fd, offset: u64, parts: &[u32], mut into: Buffers<BytesMut>) {
+    fn read(
+        &mut self,
+        token: T,
+        fd: Fd,
+        offset: u64,
+        parts: &[u32],
+        mut into: Buffers<BytesMut>,
+    ) -> OperationId {
         if let ([only], &[len]) = (into.as_mut_slice(), parts) {
             let entry = opcode::Read::new(raw(&fd), only.as_mut_ptr(), len);
             let entry = entry.offset(offset).build();
-            self.push(entry, Some(token), Held::Read(into), None, Some(fd));
-            return;
+            return self.push(entry, Some(token), Held::Read(into), None, Some(fd));
         }
         let each = into.iter_mut().zip(parts);
         let vectors = each.map(|(part, &len)| iovec(part.as_mut_ptr(), len as usize)).collect();
         let vector = Box::new(Vector::new(vectors));
         let (at, count) = (vector.parts.as_ptr(), buffer_len(vector.parts.len()));
         let entry = opcode::Readv::new(raw(&fd), at, count).offset(offset).build();
-        self.push(entry, Some(token), Held::Read(into), Some(vector), Some(fd));
+        self.push(entry, Some(token), Held::Read(into), Some(vector), Some(fd))
     }
 
-    fn write(&mut self, token: T, fd: Fd, offset: u64, from: Buffers<Bytes>) {
+    fn write(&mut self, token: T, fd: Fd, offset: u64, from: Buffers<Bytes>) -> OperationId {
         if let [only] = from.as_slice() {
             let entry = opcode::Write::new(raw(&fd), only.as_ptr(), buffer_len(only.len()));
             let entry = entry.offset(offset).build();
-            self.push(entry, Some(token), Held::Write(from), None, Some(fd));
-            return;
+            return self.push(entry, Some(token), Held::Write(from), None, Some(fd));
         }
         let vector = Box::new(Vector::of(&from));
         let (at, count) = (vector.parts.as_ptr(), buffer_len(vector.parts.len()));
         let entry = opcode::Writev::new(raw(&fd), at, count).offset(offset).build();
-        self.push(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
+        self.push(entry, Some(token), Held::Write(from), Some(vector), Some(fd))
     }
 
-    fn sync(&mut self, token: T, fd: Fd, range: Option<Range<u64>>) {
+    fn sync(&mut self, token: T, fd: Fd, range: Option<Range<u64>>) -> OperationId {
         let entry = opcode::Fsync::new(raw(&fd)).flags(types::FsyncFlags::DATASYNC);
         // The kernel counts the bytes of a range in 32 bits.
         let range = range.and_then(|range| {
@@ -180,21 +195,20 @@ impl<T> Uring<T> {
             Some((offset, len)) => entry.offset(offset).len(len),
             None => entry,
         };
-        self.push(entry.build(), Some(token), Held::Nothing, None, Some(fd));
+        self.push(entry.build(), Some(token), Held::Nothing, None, Some(fd))
     }
 
-    fn send(&mut self, token: T, fd: Fd, from: Buffers<Bytes>) {
+    fn send(&mut self, token: T, fd: Fd, from: Buffers<Bytes>) -> OperationId {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         if let [only] = from.as_slice() {
             let entry = opcode::Send::new(raw(&fd), only.as_ptr(), buffer_len(only.len()));
             let entry = entry.flags(flags).build();
-            self.push(entry, Some(token), Held::Send(from), None, Some(fd));
-            return;
+            return self.push(entry, Some(token), Held::Send(from), None, Some(fd));
         }
         let vector = Box::new(Vector::of(&from));
         let entry = opcode::SendMsg::new(raw(&fd), &raw const vector.message);
         let entry = entry.flags(flags.cast_unsigned()).build();
-        self.push(entry, Some(token), Held::Send(from), Some(vector), Some(fd));
+        self.push(entry, Some(token), Held::Send(from), Some(vector), Some(fd))
     }
 
     pub(super) fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
@@ -215,13 +229,38 @@ impl<T> Uring<T> {
         !self.kernel.completion().is_empty() || self.kernel.submission().taskrun()
     }
 
+    pub(super) fn end_watch(&mut self, id: OperationId) {
+        let Some(operation) = self.operations.get_mut(id) else { return };
+        (operation.token, operation.held) = (None, Held::End);
+        // PollRemove would not remove one that has something to tell.
+        let entry = opcode::AsyncCancel::new(id.data().as_ffi()).build();
+        self.push(entry, None, Held::End, None, None);
+    }
+
+    /// `name_again` gives a watch's name, which it needs again.
     pub(super) fn take_completions(
         &mut self,
+        name_again: impl Fn(&T) -> Option<T>,
         spare: &mut SpareBuffers,
         into: &mut Vec<Completion<T>>,
     ) {
+        // Watches that the kernel has ended, as it may.
+        let mut ended: SmallVec<[OperationId; 4]> = SmallVec::new();
         for entry in self.kernel.completion() {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
+            let goes_on = cqueue::more(entry.flags());
+            if let Some(InFlight { token: Some(token), held: Held::Watch, .. }) =
+                self.operations.get(id)
+                && entry.result() >= 0
+                && let Some(token) = name_again(token)
+            {
+                into.push(Completion { token, result: Ok(0), output: Output::None });
+                ended.extend((!goes_on).then_some(id));
+                continue;
+            }
+            if goes_on {
+                continue;
+            }
             let Some(operation) = self.operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => {
@@ -229,9 +268,14 @@ impl<T> Uring<T> {
                     let (vector, result) = (vector.as_deref(), entry.result());
                     into.push(completion(token, held, vector, result, spare));
                 }
+                None if matches!(operation.held, Held::End) => {}
                 // A wake-up came, the earliest.
                 None => drop(self.wake_ups.pop()),
             }
+        }
+        for id in ended {
+            let fd = self.operations[id].fd.clone();
+            self.submit_as(id, watching(&fd.expect("a watch has one")));
         }
     }
 
@@ -307,15 +351,22 @@ impl<T> Uring<T> {
         held: Held,
         vector: Option<Box<Vector>>,
         fd: Option<Fd>,
-    ) {
+    ) -> OperationId {
+        let operation = InFlight { token, held, vector, fd };
+        let id = self.operations.insert(operation);
+        self.submit_as(id, entry);
+        id
+    }
+
+    /// Has the kernel do what an operation has that is in flight.
+    fn submit_as(&mut self, id: OperationId, entry: squeue::Entry) {
         while self.kernel.submission().is_full() {
             self.submit().expect("a full queue can be submitted");
         }
-        let operation = InFlight { token, held, vector, _fd: fd };
-        let id = self.operations.insert(operation);
         let entry = entry.user_data(id.data().as_ffi());
-        // SAFETY: all addresses in the entry are into `operation`'s heap memory, which neither
-        // moves nor is freed before the completion removes it, or `drop` has waited for all.
+        // SAFETY: all addresses in the entry are into the operation's heap memory, which neither
+        // moves nor is freed before the completion removes it, or `drop` has waited for all; or
+        // they are of what is constant.
         let pushed = unsafe { self.kernel.submission().push(&entry) };
         pushed.expect("there is room, and one thread pushes");
     }
@@ -332,7 +383,7 @@ impl<T> Drop for Uring<T> {
                 std::mem::forget(std::mem::take(&mut self.operations));
                 return;
             }
-            self.take_completions(&mut spare, &mut completed);
+            self.take_completions(|_| None, &mut spare, &mut completed);
         }
     }
 }
@@ -359,6 +410,11 @@ fn ignore_retryable(entered: io::Result<()>) -> io::Result<()> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINTR)) => Ok(()),
         other => other,
     }
+}
+
+/// Tells of each time that something can be read.
+fn watching(fd: &Fd) -> squeue::Entry {
+    opcode::PollAdd::new(raw(fd), PollFlags::IN.bits().into()).multi(true).build()
 }
 
 fn raw(fd: &Fd) -> types::Fd {

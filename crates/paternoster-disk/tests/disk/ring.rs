@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Completion, Fd, Ring};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -414,5 +415,102 @@ fn ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
         drop(ring);
         assert!(data.is_unique(), "buffers are let go");
         assert_eq!(Arc::strong_count(&file), 1, "descriptors are let go");
+    });
+}
+
+fn event(count: u32, flags: EventfdFlags) -> Fd {
+    Arc::new(eventfd(count, flags | EventfdFlags::CLOEXEC).expect("an event"))
+}
+
+fn add_one(event: &Fd) {
+    rustix::io::write(event, &1_u64.to_ne_bytes()).expect("it counts");
+}
+
+/// The names of what completes in that time.
+fn told_within(ring: &mut Ring<u64>, span: u64) -> Vec<u64> {
+    let mut completed = Vec::new();
+    let until = monotonic() + span;
+    while monotonic() < until {
+        ring.wait(Some(until)).expect("the ring works");
+        ring.take_completions(&mut completed);
+    }
+    completed.into_iter().map(|completion| completion.token).collect()
+}
+
+/// Nobody reads it: it is readable all the time.
+#[test]
+fn watch_completes_for_each_write_and_not_in_between() {
+    let mut ring = new_ring();
+    let [watched, other] = [event(1, EventfdFlags::empty()), event(0, EventfdFlags::empty())];
+    let watch = ring.watch(7, &watched);
+    // It was readable from the start, which may be told twice.
+    let first = told_within(&mut ring, 20 * MILLISECOND);
+    assert!(matches!(first[..], [7] | [7, 7]), "{first:?}");
+    assert_eq!(ring.in_flight(), 1);
+    for _ in 0..3 {
+        ring.nop(1);
+        assert_eq!(only(&mut ring).token, 1, "nothing was written");
+        add_one(&watched);
+        let Completion { token, result, .. } = only(&mut ring);
+        assert_eq!((token, result), (7, Ok(0)));
+    }
+    add_one(&watched);
+    ring.end_watch(watch);
+    add_one(&watched);
+    ring.watch(8, &other);
+    add_one(&other);
+    let after = told_within(&mut ring, 20 * MILLISECOND);
+    assert_eq!((after[0], after.contains(&7)), (8, false), "it ended, with what it had to tell");
+    assert_eq!(told_within(&mut ring, 20 * MILLISECOND), [0; 0]);
+    assert_eq!(ring.in_flight(), 1);
+    drop(ring);
+    assert_eq!([&watched, &other].map(Arc::strong_count), [1, 1], "nobody keeps them open");
+}
+
+/// More at once than the kernel's queue of completions has room for: a watch that it ends goes on.
+#[test]
+fn watches_go_on_when_more_is_told_than_there_is_room_for() {
+    let mut ring = new_ring();
+    let events: Vec<_> = (0..3000).map(|_| event(0, EventfdFlags::empty())).collect();
+    for (token, event) in (0..).zip(&events) {
+        ring.watch(token, event);
+    }
+    ring.submit().expect("the ring works");
+    for _ in 0..3 {
+        events.iter().for_each(add_one);
+        let told = completions(&mut ring, events.len());
+        let told: Vec<_> = told.into_iter().map(|completion| completion.token).collect();
+        assert_eq!(told, (0..3000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn signal_adds_one_to_an_event() {
+    let mut ring = new_ring();
+    let other = event(0, EventfdFlags::empty());
+    for token in 0..3 {
+        ring.signal(token, &other);
+        assert!(only(&mut ring).result.is_ok());
+    }
+    let mut count = [0; 8];
+    rustix::io::read(&other, &mut count).expect("it counts");
+    assert_eq!(u64::from_ne_bytes(count), 3);
+}
+
+/// It is somebody else's too, who has made it block and has filled it.
+#[test]
+fn signal_that_blocks_holds_nothing_else_up() {
+    within_a_minute(|| {
+        let mut ring = new_ring();
+        let file = temporary_file();
+        let full = event(0, EventfdFlags::empty());
+        rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).expect("it counts");
+        for token in 0..100 {
+            ring.signal(token, &full);
+        }
+        ring.write(1000, &file, 0, valued(1, 4096));
+        assert_eq!(only(&mut ring).token, 1000);
+        assert_eq!(ring.in_flight(), 100);
+        drop(ring);
     });
 }

@@ -16,23 +16,22 @@ mod socket;
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use slotmap::{SlotMap, new_key_type};
+use slotmap::SlotMap;
 
-use super::{Completion, Operation, Output};
+use super::{Completion, Operation, OperationId, Output};
 use crate::spare::SpareBuffers;
 use pool::{Done, Pool};
 use readiness::Readiness;
 use socket::{SocketOperation, Tried};
 
-new_key_type! {
-    struct OperationId;
-}
-
 /// The operations of one thread. `T` names them.
 pub(super) struct Threads<T> {
     operations: SlotMap<OperationId, InFlight<T>>,
     pool: Pool,
+    /// What signals others, who may have it wait for ever; none until that is asked for.
+    signals: Option<Pool>,
     readiness: Readiness,
     /// Socket operations to be tried: they are new, or their sockets have become ready.
     tries: Vec<OperationId>,
@@ -55,26 +54,44 @@ impl<T> Threads<T> {
         let pool = Pool::new()?;
         let readiness = Readiness::new(pool.event())?;
         let (operations, tries, completed) = (SlotMap::with_key(), Vec::new(), Vec::new());
-        Ok(Self { operations, pool, readiness, tries, completed, arrived: vec![0; RECEIVE] })
+        let (signals, arrived) = (None, vec![0; RECEIVE]);
+        Ok(Self { operations, pool, signals, readiness, tries, completed, arrived })
     }
 
     pub(super) fn in_flight(&self) -> usize {
         self.operations.len()
     }
 
-    pub(super) fn start(&mut self, token: T, operation: Operation) {
+    pub(super) fn start(&mut self, token: T, operation: Operation) -> OperationId {
         let operation = match SocketOperation::of(operation) {
             Ok(socket) => {
                 let id = self.operations.insert(InFlight { token, socket: Some(socket) });
-                return self.tries.push(id);
+                self.tries.push(id);
+                return id;
             }
             Err(operation) => operation,
         };
         let id = self.operations.insert(InFlight { token, socket: None });
         match operation {
             Operation::Nop => self.completed.push((id, Done::of(Ok(0)))),
+            Operation::Signal { .. } => self.signal(id, operation),
             operation => self.pool.start(id, operation),
         }
+        id
+    }
+
+    fn signal(&mut self, id: OperationId, operation: Operation) {
+        if self.signals.is_none() {
+            self.signals = self.pool.another().ok();
+        }
+        match &mut self.signals {
+            Some(signals) => signals.start(id, operation),
+            None => self.completed.push((id, Done::of(Err(Errno::NOMEM)))),
+        }
+    }
+
+    pub(super) fn end_watch(&mut self, id: OperationId) {
+        self.operations.remove(id);
     }
 
     pub(super) fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
@@ -99,9 +116,15 @@ impl<T> Threads<T> {
         &mut self,
         spare: &mut SpareBuffers,
         into: &mut Vec<Completion<T>>,
-    ) {
+    ) where
+        T: Clone,
+    {
         for (id, done) in self.completed.drain(..) {
-            let Some(InFlight { token, .. }) = self.operations.remove(id) else { continue };
+            let Some(InFlight { token, socket }) = self.operations.get(id) else { continue };
+            let token = token.clone();
+            if !matches!(socket, Some(SocketOperation::Watch { .. })) || done.result.is_err() {
+                self.operations.remove(id);
+            }
             done.written.into_iter().for_each(|buffer| spare.give_back(buffer));
             let output = match done.output {
                 Output::Unsent(all) => Output::of_send(all, done.result, spare),
@@ -132,6 +155,10 @@ impl<T> Threads<T> {
                 Err(errno) => Tried::Done(Err(errno), Output::None),
             };
             match tried {
+                Tried::Again(result) => {
+                    completed.push((id, Done::of(result)));
+                    readiness.park(id, socket.fd(), side);
+                }
                 Tried::Done(result, output) => {
                     completed.push((id, Done { output, ..Done::of(result) }));
                 }
@@ -146,6 +173,17 @@ impl<T> Threads<T> {
 
     fn collect(&mut self) {
         self.pool.collect(&mut self.completed);
+        if let Some(signals) = &mut self.signals {
+            signals.collect(&mut self.completed);
+        }
+    }
+}
+
+impl<T> Drop for Threads<T> {
+    fn drop(&mut self) {
+        if let Some(signals) = self.signals.take() {
+            signals.leave();
+        }
     }
 }
 

@@ -21,8 +21,7 @@ use rustix::fs::{fallocate, fdatasync};
 use rustix::io::{Errno, preadv, pwritev, retry_on_intr};
 use smallvec::SmallVec;
 
-use super::OperationId;
-use crate::ring::{Buffers, Operation, Output};
+use crate::ring::{Buffers, ONE, Operation, OperationId, Output};
 
 /// Threads at most, and so operations that the kernel has at once.
 const MOST: usize = 64;
@@ -72,12 +71,21 @@ struct Worker {
 impl Pool {
     /// With one thread.
     pub(super) fn new() -> io::Result<Self> {
+        Self::with_event(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Another one, which is told of by the same event.
+    pub(super) fn another(&self) -> io::Result<Self> {
+        Self::with_event(Arc::clone(&self.worker.event))
+    }
+
+    fn with_event(event: Arc<OwnedFd>) -> io::Result<Self> {
         let (jobs, jobs_of_threads) = unbounded();
         let (done_of_threads, done) = unbounded();
         let worker = Worker {
             jobs: jobs_of_threads,
             done: done_of_threads,
-            event: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?),
+            event,
             signalled: Arc::default(),
             ends: Arc::default(),
         };
@@ -102,6 +110,11 @@ impl Pool {
         if let Some(jobs) = &self.jobs {
             jobs.send((id, operation)).expect("the pool has a receiver too");
         }
+    }
+
+    /// Ends without waiting for what is begun.
+    pub(super) fn leave(mut self) {
+        self.threads.clear();
     }
 
     /// Takes what is done.
@@ -163,10 +176,14 @@ fn carry_out(operation: Operation) -> Done {
         Operation::Allocate { fd, mode, offset, len } => {
             Done::of(retry_on_intr(|| fallocate(&fd, mode, offset, len)).map(|()| 0))
         }
+        Operation::Signal { fd } => {
+            Done::of(retry_on_intr(|| rustix::io::write(&fd, &ONE)).map(|_| 0))
+        }
         Operation::Receive { .. }
         | Operation::Send { .. }
         | Operation::Accept { .. }
         | Operation::Poll { .. }
+        | Operation::Watch { .. }
         | Operation::Nop => unreachable!("the pool is for files"),
     }
 }

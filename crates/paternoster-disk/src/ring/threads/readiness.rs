@@ -18,8 +18,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 use smallvec::SmallVec;
 
-use super::OperationId;
-use crate::ring::Fd;
+use crate::ring::{Fd, OperationId};
 
 /// What an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

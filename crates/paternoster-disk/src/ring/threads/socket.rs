@@ -21,6 +21,7 @@ pub(super) enum SocketOperation {
     Send { fd: Fd, from: Buffers<Bytes>, sent: usize },
     Accept { fd: Fd },
     Poll { fd: Fd, events: PollFlags },
+    Watch { fd: Fd },
 }
 
 /// What came of a trial.
@@ -29,6 +30,8 @@ pub(super) enum Tried {
     Done(Result<u32, Errno>, Output),
     /// It is done, and has taken all that there was.
     DoneAndDrained(Result<u32, Errno>, Output),
+    /// It has something to tell, and goes on.
+    Again(Result<u32, Errno>),
     /// The socket is not ready.
     Blocked,
 }
@@ -41,6 +44,7 @@ impl SocketOperation {
             Operation::Send { fd, from } => Ok(Self::Send { fd, from, sent: 0 }),
             Operation::Accept { fd } => Ok(Self::Accept { fd }),
             Operation::Poll { fd, events } => Ok(Self::Poll { fd, events }),
+            Operation::Watch { fd } => Ok(Self::Watch { fd }),
             other => Err(other),
         }
     }
@@ -50,14 +54,15 @@ impl SocketOperation {
             Self::Receive { fd, .. }
             | Self::Send { fd, .. }
             | Self::Accept { fd }
-            | Self::Poll { fd, .. } => fd,
+            | Self::Poll { fd, .. }
+            | Self::Watch { fd } => fd,
         }
     }
 
     /// On which side of its socket it waits.
     pub(super) fn side(&self) -> Side {
         match self {
-            Self::Receive { .. } | Self::Accept { .. } => Side::Read,
+            Self::Receive { .. } | Self::Accept { .. } | Self::Watch { .. } => Side::Read,
             Self::Send { .. } => Side::Write,
             Self::Poll { events, .. } if events.contains(PollFlags::IN) => Side::Read,
             Self::Poll { .. } => Side::HangUp,
@@ -71,6 +76,10 @@ impl SocketOperation {
             Self::Send { fd, from, sent } => send(fd, from, sent),
             Self::Accept { fd } => accept(fd),
             Self::Poll { fd, events } => look(fd, *events),
+            Self::Watch { fd } => match look(fd, PollFlags::IN) {
+                Tried::Done(Ok(_), _) => Tried::Again(Ok(0)),
+                other => other,
+            },
         }
     }
 }
