@@ -123,6 +123,11 @@ impl Inflight {
         self.place
     }
 
+    /// Returns whether its file has been found to be shorter than it was.
+    pub fn is_lost(&self) -> bool {
+        self.memory.is_lost()
+    }
+
     /// The part of a ring of so many descriptors; none where it is for fewer rings or shorter ones.
     pub fn ring(&self, ring: u16, size: u16) -> Option<RingInflight> {
         let InflightPlace { queues, ring_size, .. } = self.place;

@@ -221,6 +221,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
     /// Returns whether the file of a region has been found to be shorter than it was: the front-end
     /// has taken the memory away, and what is read of it is zeroes.
     pub fn is_lost(&self) -> bool {
@@ -264,11 +269,6 @@ impl Memory {
         let region = self.regions.iter().find(has)?;
         let offset = usize::try_from(front_end - region.place.front_end).ok()?;
         Some(Area { region: Arc::clone(region), offset, len })
-    }
-
-    /// Returns whether the area is in one of these regions.
-    pub(crate) fn has(&self, area: &Area) -> bool {
-        self.regions.iter().any(|region| Arc::ptr_eq(region, &area.region))
     }
 
     /// Calls `each` for each part of a range that is in one region.

@@ -73,6 +73,9 @@ pub mod request {
     pub const REM_MEM_REG: u32 = 38;
 }
 
+/// What we tell the front-end: that the configuration has changed.
+pub(crate) const BACKEND_CONFIG_CHANGE: u32 = 2;
+
 /// The version of the protocol, in the flags of a message.
 pub(crate) const VERSION: u32 = 1;
 /// The bits of the version.

@@ -100,6 +100,8 @@ pub struct Taken {
 pub struct SplitRing {
     size: u16,
     features: Features,
+    /// Where it is in the front-end.
+    addresses: RingAddresses,
     descriptors: Area,
     available: Area,
     used: Area,
@@ -125,6 +127,8 @@ pub struct SplitRing {
     broken: Option<Broken>,
     /// Whether kicks are held.
     holds_kicks: bool,
+    /// Whether no new chain is taken.
+    stops: bool,
 }
 
 impl SplitRing {
@@ -136,35 +140,20 @@ impl SplitRing {
         base: u16,
         features: Features,
     ) -> Result<Self, RingError> {
-        if !size.is_power_of_two() || size > MAX_RING {
-            return Err(RingError::Size(size));
-        }
-        let entries = usize::from(size);
-        let area = |area, addr, len, align| {
-            let found = memory.area(addr, len).ok_or(RingError::Outside { area, addr })?;
-            if found.is_aligned(align) {
-                Ok(found)
-            } else {
-                Err(RingError::Unaligned { area, addr, align })
-            }
-        };
-        let RingAddresses { descriptors, available, used } = addresses;
-        // Behind the entries each ring has the event of the other side.
-        let descriptors = area("descriptors", descriptors, entries * DESCRIPTOR, 16)?;
-        let available = area("available entries", available, ENTRIES + entries * 2 + 2, 2)?;
-        let used = area("used entries", used, ENTRIES + entries * USED + 2, 4)?;
+        let [descriptors, available, used] = areas(memory, size, addresses)?;
         // Whatever a server before this one has used, and whatever the front-end says.
         let next_used = u16::from_le(used.load(INDEX, Ordering::Acquire));
         Ok(Self {
             size,
             features,
+            addresses,
             descriptors,
             available,
             used,
             next_available: base,
             next_used,
             published: next_used,
-            in_use: vec![false; entries],
+            in_use: vec![false; usize::from(size)],
             in_flight: 0,
             batch: Vec::new(),
             resubmit: VecDeque::new(),
@@ -172,7 +161,21 @@ impl SplitRing {
             owes_call: true,
             broken: None,
             holds_kicks: false,
+            stops: false,
         })
+    }
+
+    /// Goes on in another memory, at the same addresses of the front-end. Nothing changes where it
+    /// is not there.
+    pub fn move_to(&mut self, memory: &Memory) -> Result<(), RingError> {
+        let areas = areas(memory, self.size, self.addresses)?;
+        [self.descriptors, self.available, self.used] = areas;
+        Ok(())
+    }
+
+    /// Takes no more chains but those that a server before this one had in flight.
+    pub fn stop(&mut self) {
+        self.stops = true;
     }
 
     /// Keeps the chains in flight where they outlive this server, and takes those first that a
@@ -200,11 +203,6 @@ impl SplitRing {
         self.next_available
     }
 
-    /// Returns whether all of its areas are in these regions.
-    pub fn is_in(&self, memory: &Memory) -> bool {
-        [&self.descriptors, &self.available, &self.used].iter().all(|area| memory.has(area))
-    }
-
     /// Has the driver called at the next time, whatever it wants: it is called by another
     /// descriptor from here on, and may have been called by none.
     pub fn owe_call(&mut self) {
@@ -221,7 +219,7 @@ impl SplitRing {
         if ahead > self.size {
             return Err(Broken::Ahead { ahead, size: self.size });
         }
-        Ok(ahead > 0 || !self.resubmit.is_empty())
+        Ok(ahead > 0 && !self.stops || !self.resubmit.is_empty())
     }
 
     /// Takes the next chain, if there is one.
@@ -345,6 +343,29 @@ impl SplitRing {
     fn avail_event(&self) -> usize {
         ENTRIES + USED * usize::from(self.size)
     }
+}
+
+/// The areas of a ring: its descriptors, and its available and used entries.
+fn areas(memory: &Memory, size: u16, at: RingAddresses) -> Result<[Area; 3], RingError> {
+    if !size.is_power_of_two() || size > MAX_RING {
+        return Err(RingError::Size(size));
+    }
+    let entries = usize::from(size);
+    let area = |area, addr, len, align| {
+        let found = memory.area(addr, len).ok_or(RingError::Outside { area, addr })?;
+        if found.is_aligned(align) {
+            Ok(found)
+        } else {
+            Err(RingError::Unaligned { area, addr, align })
+        }
+    };
+    let RingAddresses { descriptors, available, used } = at;
+    // Behind the entries each ring has the event of the other side.
+    Ok([
+        area("descriptors", descriptors, entries * DESCRIPTOR, 16)?,
+        area("available entries", available, ENTRIES + entries * 2 + 2, 2)?,
+        area("used entries", used, ENTRIES + entries * USED + 2, 4)?,
+    ])
 }
 
 /// Returns whether `wanted` is among the entries from `before` on, before `after`: one side is told

@@ -13,6 +13,9 @@
 //! then the order has all that it needs. A message that is refused is answered by a 1 where the
 //! front-end asks for an answer, and ends the session where it does not: otherwise the front-end
 //! would assume success.
+//!
+//! The session maps the guest's memory and makes that for requests in flight: whoever has the
+//! device gets what is mapped, and touches no descriptor but those that kick and call.
 
 mod obey;
 mod rings;
@@ -24,9 +27,11 @@ use thiserror::Error;
 
 use self::rings::RingState;
 use crate::blk::{CONFIG_LEN, WRITEBACK};
+use crate::inflight::Inflight;
+use crate::memory::{Memory, Sealed};
 use crate::proto::{
-    Body, Features, HEADER_LEN, InflightPlace, MAX_BODY, MAX_DESCRIPTORS, NEED_REPLY,
-    ProtocolFeatures, REPLY, RegionPlace, RingAddresses, VERSION, VERSION_MASK, header, request,
+    BACKEND_CONFIG_CHANGE, Body, Features, HEADER_LEN, MAX_BODY, MAX_DESCRIPTORS, NEED_REPLY,
+    ProtocolFeatures, REPLY, RingAddresses, VERSION, VERSION_MASK, header, request,
 };
 
 /// What a device offers.
@@ -38,6 +43,8 @@ pub struct Offer {
     pub config: [u8; CONFIG_LEN],
     /// Its rings.
     pub queues: u16,
+    /// What its memory has to be.
+    pub sealed: Sealed,
 }
 
 /// What the front-end wants of the device.
@@ -45,18 +52,16 @@ pub struct Offer {
 pub enum Order {
     /// These features are in force.
     Features(Features),
-    /// The memory is these regions, and no others.
-    Memory(Vec<(RegionPlace, OwnedFd)>),
-    /// It has one more.
-    AddRegion(RegionPlace, OwnedFd),
-    /// It has one less.
-    RemoveRegion(RegionPlace),
+    /// The memory is this from now on; done when nothing uses what it was before.
+    Memory(Memory),
+    /// The requests in flight are kept there, and what a server before this one has left there is
+    /// taken first by the rings that start from now on.
+    Inflight(Inflight),
     /// The ring starts, which may be before there is memory: then it waits for that.
     Start(u16, Start),
     /// It is read, or is not.
     Enable(u16, bool),
-    /// It is kicked by another file. Whether that is an eventfd is for whoever waits for it to see,
-    /// here and of all others.
+    /// It is kicked by another eventfd.
     Kick(u16, Arc<OwnedFd>),
     /// It calls by another one, or does not. It owes a call: there may have been none to call by.
     Call(u16, Option<Arc<OwnedFd>>),
@@ -71,12 +76,6 @@ pub enum Order {
     Reset,
     /// The cache writes back, or what is answered is durable.
     Writeback(bool),
-    /// Here our messages go.
-    BackendChannel(OwnedFd),
-    /// Memory for requests in flight is wanted; [`Answer::Inflight`].
-    GiveInflight(InflightPlace),
-    /// That of a server before this one.
-    TakeInflight(InflightPlace, OwnedFd),
 }
 
 /// All that a ring starts with.
@@ -107,8 +106,6 @@ pub enum Answer {
     Refused(String),
     /// The ring has stopped, and this is its next chain.
     Base(u16),
-    /// The memory for requests in flight.
-    Inflight(InflightPlace, OwnedFd),
 }
 
 /// What has come of some bytes.
@@ -194,8 +191,8 @@ enum Then {
 enum Step {
     /// It is done.
     Done,
-    /// It is answered with this.
-    Reply(Vec<u8>),
+    /// It is answered with this, and with this descriptor.
+    Reply(Vec<u8>, Option<OwnedFd>),
     /// The device has to do something.
     Order(Order, Then),
 }
@@ -203,7 +200,7 @@ enum Step {
 impl Step {
     /// It is answered with a number.
     fn reply(number: u64) -> Self {
-        Self::Reply(number.to_ne_bytes().into())
+        Self::Reply(number.to_ne_bytes().into(), None)
     }
 }
 
@@ -214,6 +211,9 @@ pub struct Session {
     protocol: ProtocolFeatures,
     features: Features,
     rings: Vec<RingState>,
+    memory: Memory,
+    /// Where our messages go.
+    channel: Option<OwnedFd>,
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     awaited: Option<Awaited>,
@@ -228,6 +228,8 @@ impl Session {
             protocol: ProtocolFeatures::empty(),
             features: Features::empty(),
             rings: (0..offer.queues).map(|_| RingState::default()).collect(),
+            memory: Memory::default(),
+            channel: None,
             input: Vec::new(),
             descriptors: Vec::new(),
             awaited: None,
@@ -282,8 +284,8 @@ impl Session {
                 self.acknowledge(header, 0);
                 Ok(Progress::NeedMore)
             }
-            Ok(Step::Reply(body)) => {
-                self.reply(header.request, &body, None);
+            Ok(Step::Reply(body, descriptor)) => {
+                self.reply(header.request, &body, descriptor);
                 Ok(Progress::NeedMore)
             }
             Ok(Step::Order(order, then)) => {
@@ -308,15 +310,6 @@ impl Session {
                 let body = [u32::from(ring), base.into()].map(u32::to_ne_bytes).concat();
                 self.reply(header.request, &body, None);
             }
-            Answer::Inflight(place, file) => {
-                self.reply(header.request, &place.encoded(), Some(file));
-            }
-            // It is answered by a size of none.
-            Answer::Refused(why) if header.request == request::GET_INFLIGHT_FD => {
-                let place = InflightPlace { size: 0, offset: 0, queues: 0, ring_size: 0 };
-                self.reply(header.request, &place.encoded(), None);
-                return Ok(Progress::Refused(Refusal { request: header.request, why }));
-            }
             Answer::Refused(why) => return self.refuse(header, why),
         }
         Ok(Progress::NeedMore)
@@ -334,6 +327,16 @@ impl Session {
                 self.offer.config[WRITEBACK as usize] = u8::from(writeback);
             }
         }
+    }
+
+    /// The device is configured like this from now on. Returns the message that says so and the
+    /// descriptor to which it goes, if the front-end wants to be told.
+    pub fn reconfigure(&mut self, config: [u8; CONFIG_LEN]) -> Option<(Vec<u8>, &OwnedFd)> {
+        let writeback = self.offer.config[WRITEBACK as usize];
+        self.offer.config = config;
+        self.offer.config[WRITEBACK as usize] = writeback;
+        let message = header(BACKEND_CONFIG_CHANGE, 0, 0).into();
+        Some((message, self.channel.as_ref()?))
     }
 
     /// Takes what is to be sent.

@@ -4,7 +4,11 @@ use std::os::fd::OwnedFd;
 
 use super::{Order, Session, Step, Then};
 use crate::blk::WRITEBACK;
-use crate::proto::{Body, Features, MAX_SLOTS, MAX_TABLE, ProtocolFeatures, RegionPlace, request};
+use crate::inflight::Inflight;
+use crate::memory::{Memory, Region, RegionError};
+use crate::proto::{
+    Body, Features, InflightPlace, MAX_SLOTS, MAX_TABLE, ProtocolFeatures, RegionPlace, request,
+};
 
 /// Longest configuration that a front-end may ask for; zeroes come behind what there is.
 const MAX_CONFIG: u32 = 256;
@@ -53,34 +57,59 @@ impl Session {
                 nothing(body)?;
                 Step::reply(MAX_SLOTS as u64)
             }
-            request::SET_MEM_TABLE => {
-                Step::Order(Order::Memory(memory_table(body, descriptors)?), Then::Nothing)
-            }
-            request::ADD_MEM_REG => {
-                let region = body.split(8)?.1.region()?;
-                Step::Order(Order::AddRegion(region, one(&mut descriptors)?), Then::Nothing)
-            }
-            request::REM_MEM_REG => {
-                Step::Order(Order::RemoveRegion(body.split(8)?.1.region()?), Then::Nothing)
-            }
+            request::SET_MEM_TABLE
+            | request::ADD_MEM_REG
+            | request::REM_MEM_REG
+            | request::GET_INFLIGHT_FD
+            | request::SET_INFLIGHT_FD => self.obey_of_memory(request, body, descriptors)?,
             request::GET_CONFIG => self.get_config(body)?,
             request::SET_CONFIG => set_config(body)?,
             request::SET_BACKEND_REQ_FD => {
                 nothing(body)?;
-                Step::Order(Order::BackendChannel(one(&mut descriptors)?), Then::Nothing)
-            }
-            request::GET_INFLIGHT_FD => {
-                Step::Order(Order::GiveInflight(body.inflight()?), Then::Nothing)
-            }
-            request::SET_INFLIGHT_FD => {
-                let place = body.inflight()?;
-                Step::Order(Order::TakeInflight(place, one(&mut descriptors)?), Then::Nothing)
+                self.channel = Some(one(&mut descriptors)?);
+                Step::Done
             }
             request::RESET_DEVICE => {
                 nothing(body)?;
                 Step::Order(Order::Reset, Then::Reset)
             }
             _ => return self.obey_of_ring(request, body, descriptors),
+        })
+    }
+
+    /// The same of a message that is about memory.
+    fn obey_of_memory(
+        &mut self,
+        request: u32,
+        body: Body<'_>,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Result<Step, String> {
+        Ok(match request {
+            request::SET_MEM_TABLE => {
+                let mut memory = Memory::default();
+                for (place, file) in memory_table(body, descriptors)? {
+                    memory.add(self.map(place, file)?).map_err(told)?;
+                }
+                self.remember(memory)
+            }
+            request::ADD_MEM_REG => {
+                let region = self.map(body.split(8)?.1.region()?, one(&mut descriptors)?)?;
+                let mut memory = self.memory.clone();
+                memory.add(region).map_err(told)?;
+                self.remember(memory)
+            }
+            request::REM_MEM_REG => {
+                let mut memory = self.memory.clone();
+                memory.remove(body.split(8)?.1.region()?).map_err(told)?;
+                self.remember(memory)
+            }
+            request::GET_INFLIGHT_FD => self.make_inflight(body.inflight()?),
+            _ => {
+                let (place, file) = (body.inflight()?, one(&mut descriptors)?);
+                let inflight = Inflight::map(place, file, self.offer.queues, self.offer.sealed);
+                let inflight = inflight.map_err(|error| error.to_string())?;
+                Step::Order(Order::Inflight(inflight), Then::Nothing)
+            }
         })
     }
 
@@ -94,24 +123,50 @@ impl Session {
         Ok(Step::Order(Order::Features(features), Then::Agreed(features)))
     }
 
+    fn map(&self, place: RegionPlace, file: OwnedFd) -> Result<Region, String> {
+        Region::map(place, file, self.offer.sealed).map_err(told)
+    }
+
+    /// The memory is this from now on.
+    fn remember(&mut self, memory: Memory) -> Step {
+        self.memory = memory.clone();
+        Step::Order(Order::Memory(memory), Then::Nothing)
+    }
+
+    /// Makes memory for requests in flight. Where there can be none, the answer is a size of none.
+    fn make_inflight(&self, asked: InflightPlace) -> Step {
+        let InflightPlace { queues, ring_size, .. } = asked;
+        let none = InflightPlace { size: 0, offset: 0, queues: 0, ring_size: 0 };
+        match Inflight::create(queues, ring_size, self.offer.queues) {
+            Ok((made, file)) => Step::Reply(made.place().encoded(), Some(file)),
+            Err(_) => Step::Reply(none.encoded(), None),
+        }
+    }
+
     fn get_config(&self, body: Body<'_>) -> Result<Step, String> {
         // The bytes that it wants come as zeroes behind, from some.
         let [offset, size, _flags] = body.split(12)?.0.words()?;
         let end = offset.checked_add(size).filter(|end| size > 0 && *end <= MAX_CONFIG);
         // An error is a size of none.
         let Some(end) = end else {
-            return Ok(Step::Reply([offset, 0, 0].map(u32::to_ne_bytes).concat()));
+            return Ok(Step::Reply([offset, 0, 0].map(u32::to_ne_bytes).concat(), None));
         };
         let mut reply = [offset, size, 0].map(u32::to_ne_bytes).concat();
         let config = |at| self.offer.config.get(at as usize).copied().unwrap_or(0);
         reply.extend((offset..end).map(config));
-        Ok(Step::Reply(reply))
+        Ok(Step::Reply(reply, None))
     }
 }
 
 /// The one descriptor that comes with a message; further ones are closed.
 pub(super) fn one(descriptors: &mut Vec<OwnedFd>) -> Result<OwnedFd, String> {
     descriptors.drain(..).next().ok_or_else(|| "it comes without its descriptor".to_owned())
+}
+
+/// What is said of a region that is not taken.
+#[allow(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
+fn told(error: RegionError) -> String {
+    error.to_string()
 }
 
 /// What is said of bits that are not offered.

@@ -1,7 +1,10 @@
 //! The rings of a session: what is known of each, until all is and it starts.
 
-use std::os::fd::OwnedFd;
+use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::obey::one;
 use super::{Order, Session, Start, Step, Then};
@@ -120,7 +123,7 @@ impl Session {
                 let base = state.base;
                 let body = [u32::from(ring), base.into()].map(u32::to_ne_bytes).concat();
                 self.stopped(ring, base);
-                Ok(Step::Reply(body))
+                Ok(Step::Reply(body, None))
             }
         }
     }
@@ -142,7 +145,7 @@ impl Session {
     ) -> Result<Step, String> {
         let ring = self.ring(u32::try_from(number & !NO_DESCRIPTOR).unwrap_or(u32::MAX))?;
         let descriptor = match number & NO_DESCRIPTOR {
-            0 => Some(one(&mut descriptors)?),
+            0 => Some(event(one(&mut descriptors)?)?),
             _ => None,
         };
         let file = descriptor.map(Arc::new);
@@ -191,4 +194,20 @@ impl Session {
         };
         Step::Order(Order::Start(ring, start), Then::Started(ring))
     }
+}
+
+/// What the kernel calls an eventfd.
+const EVENT: &str = "anon_inode:[eventfd]";
+
+/// Takes an eventfd and nothing else: to wait for a file, or to write to it, may take for ever. It
+/// is the front-end's too; that it does not block saves time as long as that leaves it so.
+fn event(file: OwnedFd) -> Result<OwnedFd, String> {
+    let link = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let link = link.map_err(|error| format!("its descriptor cannot be looked at: {error}"))?;
+    if link.as_os_str() != EVENT {
+        return Err(format!("its descriptor is {}: an eventfd is allowed", link.display()));
+    }
+    let flags = fcntl_getfl(&file).map_err(|errno| errno.to_string())?;
+    fcntl_setfl(&file, flags | OFlags::NONBLOCK).map_err(|errno| errno.to_string())?;
+    Ok(file)
 }

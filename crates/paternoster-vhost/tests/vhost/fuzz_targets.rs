@@ -14,6 +14,7 @@ use paternoster_vhost::proto::{Features, RegionPlace, RingAddresses};
 use paternoster_vhost::{
     Answer, Inflight, Memory, Offer, Order, Progress, Region, Sealed, Session, SplitRing,
 };
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 const FRONT_END: u64 = 0x7f00_0000_0000;
@@ -38,6 +39,10 @@ fn memfd(bytes: u64) -> OwnedFd {
     file
 }
 
+fn event() -> OwnedFd {
+    eventfd(0, EventfdFlags::CLOEXEC).expect("an event")
+}
+
 /// A guest's memory that begins with these bytes.
 fn memory(bytes: &[u8]) -> Memory {
     let mut memory = Memory::default();
@@ -60,14 +65,16 @@ pub(crate) fn vhost_session(data: &[u8]) {
 fn session(descriptors: u8, mut stream: &[u8], cut: usize) -> Vec<String> {
     let device = device();
     let (features, config) = (device.features(), device.config(true));
-    let mut session = Session::new(Offer { features, config, queues: device.queues });
+    let (queues, sealed) = (device.queues, Sealed::Any);
+    let mut session = Session::new(Offer { features, config, queues, sealed });
     let mut events = Vec::new();
     while !stream.is_empty() {
         let is_first = !session.is_within_message();
         let (piece, rest) = stream.split_at(stream.len().min(session.wanted()).min(cut));
         stream = rest;
         let fds = if is_first { descriptors } else { 0 };
-        let progress = session.receive(piece, (0..fds).map(|_| memfd(0)).collect());
+        let file = if matches!(piece, [12..=14, ..]) { event } else { || memfd(GUEST) };
+        let progress = session.receive(piece, (0..fds).map(|_| file()).collect());
         let answered = match progress {
             Ok(Progress::Order(order)) => {
                 events.push(name(&order));
@@ -90,16 +97,18 @@ fn session(descriptors: u8, mut stream: &[u8], cut: usize) -> Vec<String> {
     events
 }
 
-/// An order without the numbers of descriptors.
+/// An order without addresses and the numbers of descriptors.
 fn name(order: &Order) -> String {
-    let text = format!("{order:?}");
-    text.split("OwnedFd").next().unwrap_or_default().to_owned()
+    match order {
+        Order::Memory(_) => "Memory".to_owned(),
+        Order::Inflight(inflight) => format!("{:?}", inflight.place()),
+        other => format!("{other:?}").split("OwnedFd").next().unwrap_or_default().to_owned(),
+    }
 }
 
 fn answer(order: &Order) -> Answer {
     match order {
         Order::Stop(ring) => Answer::Base(*ring),
-        Order::GiveInflight(place) => Answer::Inflight(*place, memfd(0)),
         Order::Reset => Answer::Refused("not now".to_owned()),
         _ => Answer::Done,
     }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use paternoster_vhost::blk::Device;
-use paternoster_vhost::{Answer, Inflight, Offer, Order, Output, Progress, Session};
+use paternoster_vhost::{Answer, Offer, Order, Output, Progress, Sealed, Session};
 use rustix::io::IoSlice;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -38,7 +38,8 @@ fn device() -> Device {
 fn serve(socket: &UnixStream) -> Vec<String> {
     let device = device();
     let (features, config) = (device.features(), device.config(true));
-    let mut session = Session::new(Offer { features, config, queues: device.queues });
+    let (queues, sealed) = (device.queues, Sealed::Required);
+    let mut session = Session::new(Offer { features, config, queues, sealed });
     let mut orders = Vec::new();
     loop {
         let mut bytes = vec![0; session.wanted()];
@@ -50,11 +51,6 @@ fn serve(socket: &UnixStream) -> Vec<String> {
         if let Progress::Order(order) = progress {
             let answer = match &order {
                 Order::Stop(_) => Answer::Base(42),
-                Order::GiveInflight(place) => {
-                    let made = Inflight::create(place.queues, place.ring_size, device.queues);
-                    let (inflight, file) = made.expect("memory");
-                    Answer::Inflight(inflight.place(), file)
-                }
                 _ => Answer::Done,
             };
             let name = format!("{order:?}");
@@ -164,16 +160,6 @@ fn front_end_of_others_sets_a_device_up_and_stops_it() {
     let orders = server.join().expect("it serves to the end");
     assert_eq!(
         orders,
-        [
-            "Features",
-            "Writeback",
-            "GiveInflight",
-            "TakeInflight",
-            "Memory",
-            "Start",
-            "Enable",
-            "Stop",
-            "AddRegion",
-        ]
+        ["Features", "Writeback", "Inflight", "Memory", "Start", "Enable", "Stop", "Memory",]
     );
 }

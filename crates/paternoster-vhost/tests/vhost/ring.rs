@@ -3,7 +3,7 @@
 use paternoster_vhost::proto::{Features, RegionPlace, RingAddresses};
 use paternoster_vhost::{Buffer, Chain, RingError, SplitRing};
 
-use crate::driver::{DATA, Driver, FRONT_END, GUEST, INDIRECT, WRITE, encoded, region};
+use crate::driver::{DATA, Driver, FRONT_END, GUEST, INDIRECT, WRITE, encoded};
 
 fn buffers(of: &[(u64, u32)]) -> Vec<Buffer> {
     of.iter().map(|&(addr, len)| Buffer { addr, len }).collect()
@@ -108,17 +108,34 @@ fn call_that_is_owed_is_made_whatever_the_driver_wants() {
     assert!(ring.publish(), "also where nothing is new");
 }
 
+/// A front-end says its table again, with other mappings of the same files; or with none.
 #[test]
-fn ring_is_in_the_memory_until_its_region_is_removed() {
+fn ring_goes_on_in_other_memory_at_its_addresses() {
     let mut driver = Driver::new(4);
-    let ring = driver.ring(Features::VERSION_1);
-    assert!(ring.is_in(&driver.memory));
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.chain(0, &[(DATA, 1, WRITE)]);
+    driver.offer(0);
+    popped(&driver, &mut ring);
+    let other = Driver::new(4);
+    ring.move_to(&other.memory).expect("it is there too");
+    ring.push_used(0, 1);
+    ring.publish();
+    assert_eq!([driver.used_index(), other.used_index()], [0, 1]);
     let place = RegionPlace { guest: 0, size: GUEST, front_end: FRONT_END, offset: 0 };
     driver.memory.remove(place).expect("it is there");
-    assert!(!ring.is_in(&driver.memory));
-    // One like it is another.
-    driver.memory.add(region(0, GUEST, FRONT_END)).expect("it is the first");
-    assert!(!ring.is_in(&driver.memory));
+    let gone = ring.move_to(&driver.memory).expect_err("it has no memory");
+    assert!(matches!(gone, RingError::Outside { area: "descriptors", .. }), "{gone}");
+}
+
+#[test]
+fn ring_that_stops_takes_nothing_new() {
+    let mut driver = Driver::new(4);
+    let mut ring = driver.ring(Features::VERSION_1);
+    driver.chain(0, &[(DATA, 1, WRITE)]);
+    driver.offer(0);
+    assert_eq!(ring.peek(), Ok(true));
+    ring.stop();
+    assert_eq!((ring.peek(), ring.next_available()), (Ok(false), 0));
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::os::fd::OwnedFd;
 
 use paternoster_vhost::blk::Device;
 use paternoster_vhost::proto::{Features, RingAddresses, request};
-use paternoster_vhost::{Answer, Offer, Order, Output, Progress, Session, SessionError, Start};
-
-use rustix::fs::{MemfdFlags, memfd_create};
+use paternoster_vhost::{
+    Answer, Offer, Order, Output, Progress, Sealed, Session, SessionError, Start,
+};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, memfd_create};
 
 use crate::driver::memfd;
 
@@ -28,7 +30,8 @@ fn session() -> Session {
         unmaps: false,
     };
     let features = device.features();
-    Session::new(Offer { features, config: device.config(true), queues: device.queues })
+    let (config, queues, sealed) = (device.config(true), device.queues, Sealed::Required);
+    Session::new(Offer { features, config, queues, sealed })
 }
 
 /// A session in which all features are in force.
@@ -102,8 +105,9 @@ fn set_up(session: &mut Session) {
     ask(session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
 }
 
-fn fd() -> OwnedFd {
-    memfd(4096)
+/// What kicks, or is called.
+fn event() -> OwnedFd {
+    eventfd(0, EventfdFlags::CLOEXEC).expect("an event")
 }
 
 /// The order that a message brings.
@@ -132,7 +136,7 @@ fn ring_is_set_up_started_and_stopped() {
     assert_eq!(ask(&mut session, request::GET_QUEUE_NUM, 0, &[]), Some(longs(&[4])));
     assert_eq!(ask(&mut session, request::GET_MAX_MEM_SLOTS, 0, &[]), Some(longs(&[509])));
     assert_eq!(ask(&mut session, request::SET_OWNER, 0, &[]), None);
-    let call = order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![fd()]);
+    let call = order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![event()]);
     assert!(call, "a ring that has not started only remembers it");
     let config = [words(&[0, 60, 0]), vec![0; 60]].concat();
     let reply_of = send(&mut session, request::GET_CONFIG, 0, &config[..12], vec![]);
@@ -147,18 +151,20 @@ fn ring_is_set_up_started_and_stopped() {
     ));
     done(&mut session);
     let table = [words(&[2, 0]), longs(&[0, 4096, 1 << 40, 0, 8192, 4096, 1 << 41, 0])].concat();
-    let Order::Memory(regions) =
-        order(&mut session, request::SET_MEM_TABLE, &table, vec![fd(), fd()])
+    let Order::Memory(memory) =
+        order(&mut session, request::SET_MEM_TABLE, &table, vec![memfd(4096), memfd(4096)])
     else {
         panic!("it is the memory")
     };
-    assert_eq!((regions.len(), regions[1].0.guest, regions[1].0.front_end), (2, 8192, 1 << 41));
+    let there = [(0, 4096), (8192, 4096), (4096, 1), (12287, 2)];
+    let there = there.map(|(addr, len)| memory.check(addr, len).is_ok());
+    assert_eq!(there, [true, true, false, false]);
     assert_eq!(session.wanted(), 0, "the order is to be answered first");
     done(&mut session);
     assert_eq!(ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 128])), None);
     assert_eq!(ask(&mut session, request::SET_VRING_BASE, 0, &words(&[0, 7])), None);
     assert_eq!(ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 1 << 40)), None);
-    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     let Order::Start(0, Start { size, addresses: at, base, call, enabled, .. }) = kick else {
         panic!("{kick:?}")
     };
@@ -177,7 +183,7 @@ fn ring_is_set_up_started_and_stopped() {
     // It has no kick any more, and begins with the next one where it ended.
     let again = ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
     assert_eq!(again, Some(words(&[0, 77])));
-    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(kick, Order::Start(0, Start { base: 77, call: None, enabled: true, .. })));
 }
 
@@ -189,7 +195,7 @@ fn order_free(session: &mut Session, request: u32, body: &[u8], fds: Vec<OwnedFd
 #[test]
 fn kick_may_come_first() {
     let mut session = agreed();
-    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[3]), vec![fd()]));
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[3]), vec![event()]));
     ask(&mut session, request::SET_VRING_ENABLE, 0, &words(&[3, 1]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(3, 0));
     let start = order(&mut session, request::SET_VRING_NUM, &words(&[3, 8]), vec![]);
@@ -199,7 +205,7 @@ fn kick_may_come_first() {
     for (request, body) in
         [(request::SET_VRING_KICK, 3), (request::SET_VRING_CALL, 3), (request::SET_VRING_ERR, 3)]
     {
-        let changed = order(&mut session, request, &longs(&[body]), vec![fd()]);
+        let changed = order(&mut session, request, &longs(&[body]), vec![event()]);
         assert!(matches!(
             changed,
             Order::Kick(3, _) | Order::Call(3, Some(_)) | Order::Err(3, Some(_))
@@ -229,9 +235,9 @@ fn ring_that_cannot_start_may_be_set_up_anew() {
     ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 8]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 1));
     for request in [request::SET_VRING_CALL, request::SET_VRING_ERR] {
-        assert!(order_free(&mut session, request, &longs(&[0]), vec![fd()]));
+        assert!(order_free(&mut session, request, &longs(&[0]), vec![event()]));
     }
-    let kick = send(&mut session, request::SET_VRING_KICK, NEED_REPLY, &longs(&[0]), vec![fd()]);
+    let kick = send(&mut session, request::SET_VRING_KICK, NEED_REPLY, &longs(&[0]), vec![event()]);
     assert!(matches!(kick, Ok(Progress::Order(Order::Start(..)))));
     let refused = session.answer(Answer::Refused("it is not aligned".to_owned()));
     let Ok(Progress::Refused(refusal)) = refused else { panic!("{refused:?}") };
@@ -246,15 +252,15 @@ fn ring_that_cannot_start_may_be_set_up_anew() {
 fn ring_that_is_broken_may_be_set_up_anew() {
     let mut session = agreed();
     set_up(&mut session);
-    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
-    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![event()]));
+    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     done(&mut session);
     session.ring_broken(0, 9);
     let base = ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
     assert_eq!(base, Some(words(&[0, 9])));
     ask(&mut session, request::SET_VRING_NUM, 0, &words(&[0, 16]));
     ask(&mut session, request::SET_VRING_BASE, 0, &words(&[0, 0]));
-    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(start, Order::Start(0, Start { size: 16, base: 0, err: Some(_), .. })));
 }
 
@@ -277,7 +283,7 @@ fn nothing_changes_by_an_order_that_is_refused() {
     refuse(&mut session, request::RESET_DEVICE, &[]);
     let config = ask(&mut session, request::GET_CONFIG, 0, &words(&[32, 1, 0])).expect("a reply");
     assert_eq!(config[12..], [1]);
-    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(start, Order::Start(..)));
 }
 
@@ -301,7 +307,7 @@ fn owner_that_is_reset_has_no_ring_enabled() {
     ask(&mut session, request::SET_VRING_ENABLE, 0, &words(&[0, 1]));
     assert!(matches!(order(&mut session, request::RESET_OWNER, &[], vec![]), Order::DisableAll));
     done(&mut session);
-    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(start, Order::Start(0, Start { enabled: false, .. })));
 }
 
@@ -318,11 +324,11 @@ fn nothing_is_wanted_until_a_reply_is_taken() {
 #[test]
 fn ring_that_is_stopped_forgets_its_descriptors() {
     let mut session = agreed();
-    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
-    assert!(order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![fd()]));
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]));
+    assert!(order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![event()]));
     ask(&mut session, request::GET_VRING_BASE, 0, &words(&[0, 0]));
     set_up(&mut session);
-    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let start = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(start, Order::Start(0, Start { call: None, .. })));
 }
 
@@ -333,7 +339,7 @@ fn rings_are_enabled_where_no_message_enables_them() {
     order(&mut session, request::SET_FEATURES, &longs(&[features]), vec![]);
     done(&mut session);
     set_up(&mut session);
-    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    let kick = order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     assert!(matches!(kick, Order::Start(0, Start { enabled: true, .. })));
 }
 
@@ -418,12 +424,13 @@ fn messages_may_come_byte_by_byte_and_further_descriptors_are_closed() {
     let message = [words(&[request::SET_VRING_CALL, 1, 8]), longs(&[1])].concat();
     let named = || memfd_create("too many", MemfdFlags::CLOEXEC).expect("memory");
     for (place, byte) in message.iter().enumerate() {
-        let progress = session.receive(&[*byte], vec![named(), named(), named()]);
+        let first = if place == 0 { event() } else { named() };
+        let progress = session.receive(&[*byte], vec![first, named(), named()]);
         assert!(matches!(progress, Ok(Progress::NeedMore)));
         assert_eq!(session.is_within_message(), place + 1 < message.len());
         assert!(open_descriptors("/memfd:too many (deleted)") <= 32);
     }
-    assert_eq!(open_descriptors("/memfd:too many (deleted)"), 1, "that of the message");
+    assert_eq!(open_descriptors("/memfd:too many (deleted)"), 0, "the message has one");
     assert_eq!(session.wanted(), 12);
 }
 
@@ -439,36 +446,91 @@ fn memory_for_requests_in_flight_goes_there_and_back() {
     let mut session = agreed();
     // A structure of C, with its padding; and what the text says, without.
     let padded = [longs(&[0, 0]), [2u16, 128, 0, 0].map(u16::to_ne_bytes).concat()].concat();
-    let place = &padded[..20];
-    let Order::GiveInflight(asked) = order(&mut session, request::GET_INFLIGHT_FD, &padded, vec![])
-    else {
-        panic!("it is asked for")
-    };
-    assert_eq!((asked.queues, asked.ring_size), (2, 128));
-    let given = paternoster_vhost::proto::InflightPlace { size: 4224, ..asked };
-    session.answer(Answer::Inflight(given, fd())).expect("it goes on");
-    let output = session.take_output().expect("a reply");
-    assert!(output.descriptor.is_some());
-    assert_eq!(output.bytes[12..20], 4224u64.to_ne_bytes());
+    let asked = send(&mut session, request::GET_INFLIGHT_FD, 0, &padded, vec![]);
+    assert!(matches!(asked, Ok(Progress::NeedMore)), "{asked:?}");
+    let Output { bytes, descriptor } = session.take_output().expect("a reply");
+    // A ring of 128 has a header and 128 entries of 16 bytes, on whole lines of 64 bytes.
+    assert_eq!(bytes[12..], [longs(&[2 * 2112, 0]), padded[16..].to_vec()].concat());
+    let body = bytes[12..32].to_vec();
+    let taken = order(&mut session, request::SET_INFLIGHT_FD, &body, vec![descriptor.expect("it")]);
+    let Order::Inflight(inflight) = taken else { panic!("{taken:?}") };
+    assert_eq!((inflight.place().queues, inflight.place().ring_size), (2, 128));
+    done(&mut session);
     // What cannot be had is answered as well, by no size.
-    order(&mut session, request::GET_INFLIGHT_FD, place, vec![]);
-    let refused = session.answer(Answer::Refused("there is no memory".to_owned()));
-    assert!(matches!(refused, Ok(Progress::Refused(_))));
-    assert_eq!(reply(&mut session, request::GET_INFLIGHT_FD), Some(vec![0; 24]));
-    let taken = order(&mut session, request::SET_INFLIGHT_FD, place, vec![fd()]);
-    assert!(matches!(taken, Order::TakeInflight(..)));
+    let body = [longs(&[0, 0]), [5u16, 128].map(u16::to_ne_bytes).concat()].concat();
+    assert_eq!(ask(&mut session, request::GET_INFLIGHT_FD, 0, &body), Some(vec![0; 24]));
+}
+
+#[test]
+fn regions_come_and_go_one_by_one() {
+    let mut session = agreed();
+    let region = |guest: u64| longs(&[0, guest, 4096, 1 << 40 | guest, 0]);
+    let mut of = |request, body: &[u8], fds| match order(&mut session, request, body, fds) {
+        Order::Memory(memory) => {
+            done(&mut session);
+            [0, 4096].map(|addr| memory.check(addr, 4096).is_ok())
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(request::ADD_MEM_REG, &region(0), vec![memfd(4096)]), [true, false]);
+    assert_eq!(of(request::ADD_MEM_REG, &region(4096), vec![memfd(4096)]), [true, true]);
+    assert_eq!(of(request::REM_MEM_REG, &region(0), vec![]), [false, true]);
+    let unknown = send(&mut session, request::REM_MEM_REG, NEED_REPLY, &region(0), vec![]);
+    assert!(matches!(unknown, Ok(Progress::Refused(_))), "{unknown:?}");
+    assert_eq!(acknowledged(&mut session, request::REM_MEM_REG), 1);
+    // A file that may be made shorter, and the offer wants none of those.
+    let named = memfd_create("unsealed", MemfdFlags::CLOEXEC).expect("memory");
+    rustix::fs::ftruncate(&named, 4096).expect("room");
+    let unsealed = send(&mut session, request::ADD_MEM_REG, NEED_REPLY, &region(0), vec![named]);
+    let Ok(Progress::Refused(refusal)) = unsealed else { panic!("{unsealed:?}") };
+    assert!(refusal.why.contains("F_SEAL_SHRINK"), "{refusal}");
+}
+
+#[test]
+fn only_eventfds_kick_and_call_and_they_do_not_block() {
+    for request in [request::SET_VRING_KICK, request::SET_VRING_CALL, request::SET_VRING_ERR] {
+        let mut session = agreed();
+        let (pipe, _) = std::io::pipe().expect("a pipe");
+        let refused = send(&mut session, request, NEED_REPLY, &longs(&[0]), vec![pipe.into()]);
+        let Ok(Progress::Refused(refusal)) = refused else { panic!("{refused:?}") };
+        assert!(refusal.why.ends_with("an eventfd is allowed"), "{refusal}");
+        assert_eq!(acknowledged(&mut session, request), 1);
+    }
+    let mut session = agreed();
+    let call = event();
+    let ours = call.try_clone().expect("another");
+    assert!(order_free(&mut session, request::SET_VRING_CALL, &longs(&[0]), vec![call]));
+    assert!(fcntl_getfl(&ours).expect("flags").contains(OFlags::NONBLOCK));
+}
+
+#[test]
+fn front_end_that_asks_is_told_of_another_size() {
+    let mut session = agreed();
+    let mut config = [0; 60];
+    config[0] = 9;
+    config[32] = 1;
+    assert!(session.reconfigure(config).is_none(), "it has not asked");
+    let (theirs, ours) = std::io::pipe().expect("a pipe");
+    assert!(order_free(&mut session, request::SET_BACKEND_REQ_FD, &[], vec![ours.into()]));
+    config[0] = 10;
+    let (message, channel) = session.reconfigure(config).expect("it has asked");
+    assert_eq!(message, words(&[2, 1, 0]));
+    rustix::io::write(channel, &message).expect("it is open");
+    assert_eq!(rustix::io::read(&theirs, &mut [0; 32]), Ok(12));
+    let size = ask(&mut session, request::GET_CONFIG, 0, &words(&[0, 1, 0])).expect("a reply");
+    assert_eq!(size[12..], [10]);
 }
 
 #[test]
 fn reset_makes_all_rings_new() {
     let mut session = agreed();
     set_up(&mut session);
-    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![fd()]));
-    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]);
+    assert!(order_free(&mut session, request::SET_VRING_ERR, &longs(&[0]), vec![event()]));
+    order(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]);
     done(&mut session);
     assert!(matches!(order(&mut session, request::RESET_DEVICE, &[], vec![]), Order::Reset));
     done(&mut session);
-    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![fd()]));
+    assert!(order_free(&mut session, request::SET_VRING_KICK, &longs(&[0]), vec![event()]));
     ask(&mut session, request::SET_VRING_ADDR, 0, &addresses(0, 0));
     // A front-end says this once: it stays.
     let start = order(&mut session, request::SET_VRING_NUM, &words(&[0, 8]), vec![]);
