@@ -132,10 +132,10 @@ struct DiskArgs {
     /// Each export is a tenant: weight=N against the others, 1 to 1000, default 100. It is the
     /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like).
     /// Ranges may overlap if at most one of them is writable. An empty NAME is NBD's default
-    /// export, whose tenant is /default.
+    /// export, whose tenant is /default. A virtual machine attaches to the socket vhost-user=PATH.
     #[arg(
         long = "export",
-        value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",
+        value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only][,vhost-user=PATH]",
         conflicts_with = "config",
         requires = "disk"
     )]

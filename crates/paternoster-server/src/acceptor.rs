@@ -412,7 +412,7 @@ impl Acceptor {
 }
 
 /// The moment that lies so far ahead, as the ring takes it.
-fn deadline(span: Duration) -> u64 {
+pub(crate) fn deadline(span: Duration) -> u64 {
     let nanos = u64::try_from(span.as_nanos()).expect("a short span");
     MonotonicClock::monotonic_now().saturating_add(nanos)
 }

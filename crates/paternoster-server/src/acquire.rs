@@ -23,6 +23,7 @@ use crate::config::{Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
 use crate::ctl;
 use crate::rings;
 use crate::sockets::{BoundSocket, Patience, SocketFile, bind_unix_with};
+use crate::vhost::VhostSocket;
 
 /// Only the user who runs the server may ask it.
 const CTL_MODE: u32 = 0o600;
@@ -46,6 +47,8 @@ pub(crate) struct Acquired {
     pub(crate) common: Common,
     /// How long a processor may take to wake up, if the disk says so.
     pub(crate) latency: Option<CpuLatency>,
+    /// Where virtual machines attach to its exports, by their indices in the configuration.
+    pub(crate) sockets: BTreeMap<usize, VhostSocket>,
     /// The places of its descriptors, if it comes while others are served.
     pub(crate) room: Option<VolumeRoom>,
 }
@@ -187,8 +190,17 @@ fn for_disk(
         })
         .collect();
     let latency = refused.note(hold_latency(of).transpose());
+    let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == disk);
+    let sockets: Vec<_> = exports
+        .map(|(index, export)| {
+            let bound = VhostSocket::of(&export.keys, patience);
+            let bound = bound.with_context(|| format!("export {:?}", export.name));
+            refused.note(bound.map(|bound| bound.map(|socket| (index, socket))))
+        })
+        .collect();
     let backends = opened.into_iter().collect::<Option<_>>()?;
-    Some(Acquired { backends, common, latency: latency?, room: None })
+    let sockets = sockets.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+    Some(Acquired { backends, common, latency: latency?, sockets, room: None })
 }
 
 /// Takes the directory of what was made by request, if that goes together with the configuration.

@@ -11,6 +11,7 @@ use crate::admission::TenantRoom;
 use crate::clients::Export;
 use crate::config::{Config, Listen};
 use crate::messages::OwnerHandle;
+use crate::vhost::Listening;
 
 /// All exports that are served, by their names, in the order in which they came.
 #[derive(Debug, Default)]
@@ -40,6 +41,8 @@ pub(crate) struct Entry {
     pub(crate) room: Arc<TenantRoom>,
     /// Whether it is being removed: nobody enters any more.
     pub(crate) is_leaving: bool,
+    /// The socket of its device, if virtual machines attach to it.
+    pub(crate) listening: Option<Arc<Listening>>,
 }
 
 /// The entry of that name that clients may see: a volume that is no export has one too.

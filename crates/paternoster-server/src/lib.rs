@@ -43,6 +43,7 @@ pub mod stat;
 mod threads;
 mod tuned;
 mod uri;
+mod vhost;
 mod watched;
 
 pub use acquire::obstacles;

@@ -20,6 +20,7 @@ use crate::ctl::{
 use crate::peer::Peer;
 use crate::recording::{Paths, Recorded};
 use crate::stat::{Detail, DiskStat, GroupStat, VolumeStat};
+use crate::vhost::{SessionId, ToDevice};
 
 /// A client that has entered an export.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub(crate) struct NewConnection {
 #[derive(Debug)]
 pub(crate) enum Message {
     Connect(NewConnection),
+    Device(SessionId, ToDevice),
     Stat(StatPart),
     SetGroup(GroupSettings, mpsc::Sender<Result<GroupInForce, GroupError>>),
     Settings(mpsc::Sender<SettingsInForce>),
@@ -166,6 +168,12 @@ impl OwnerHandle {
     /// Hands a client over. Where the owner has stopped, the socket is closed.
     pub(crate) fn connect(&self, connection: NewConnection) {
         self.send(Message::Connect(connection));
+    }
+
+    /// Tells a device of a disk's export something of its front-end. Where the owner has stopped,
+    /// one that comes is told so.
+    pub(crate) fn tell_device(&self, session: SessionId, message: ToDevice) {
+        self.send(Message::Device(session, message));
     }
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.

@@ -28,6 +28,7 @@ use crate::export_table::{Entry, Told};
 use crate::messages::{NewExport, OwnerHandle};
 use crate::threads::{Plugged, ThreadHandle};
 use crate::tuned;
+use crate::vhost::VhostSocket;
 use crate::watched::{Watchers, join, spawn};
 
 /// The owners that run, and what others are started with.
@@ -72,6 +73,8 @@ struct Leaving {
 pub(crate) struct Started {
     /// By their indices in the configuration.
     pub(crate) exports: BTreeMap<usize, Arc<Export>>,
+    /// Where virtual machines attach to them.
+    pub(crate) sockets: BTreeMap<usize, VhostSocket>,
     pub(crate) served: ServedDisk,
 }
 
@@ -109,7 +112,7 @@ impl Started {
             let (info, export, owner) =
                 (told.info(), Arc::clone(export), self.served.handle.clone());
             let room = groups.room(&config.groups[of.group].path);
-            (index, Entry { info, export, owner, room, is_leaving: false })
+            (index, Entry { info, export, owner, room, is_leaving: false, listening: None })
         };
         self.exports.iter().map(entry).collect()
     }
@@ -150,8 +153,9 @@ impl Owners {
     ) -> Result<Started> {
         let mut starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner);
         let starter = starter.as_mut().context("the server ends")?;
-        let Acquired { backends, common, latency, room } = acquired;
-        let (owner, thread, leaving) = starter.start(of, backends, common, groups)?;
+        let Acquired { backends, common, latency, sockets, room } = acquired;
+        let (mut owner, thread, leaving) = starter.start(of, backends, common, groups)?;
+        owner.sockets = sockets;
         let (number, handle) = (of.number, owner.served.handle.clone());
         let Leaving { is_leaving, failure } = leaving;
         self.running().push(Running {
@@ -295,7 +299,7 @@ impl Starter {
             ServedVolume { id, flushes, size, writes: of.writes(volume) }
         });
         let served = ServedDisk { handle, volumes: served.collect(), common };
-        let started = Started { exports, served };
+        let started = Started { exports, sockets: BTreeMap::new(), served };
         Ok((started, thread, Leaving { is_leaving, failure }))
     }
 }

@@ -288,7 +288,14 @@ mod tests {
             common: Common::Nothing,
         });
         let disks = (Arc::default(), served.collect());
-        let catalogue = Catalogue::new(&config, disks, groups, Default::default(), None);
+        let exports = Arc::<ServedExports>::default();
+        let machines = crate::vhost::Sockets::new(
+            paternoster_disk::IoEngine::Threads,
+            Arc::clone(&exports),
+            mpsc::channel().0,
+        );
+        let exports = (exports, Vec::new(), Arc::new(machines));
+        let catalogue = Catalogue::new(&config, disks, groups, exports, None);
         let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);
         drop((control, owners));

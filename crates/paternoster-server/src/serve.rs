@@ -16,7 +16,8 @@ use crate::signals;
 use crate::sockets::Patience;
 
 /// Serves until SIGTERM, SIGINT or SIGQUIT. Standard output is the URI of each export on each
-/// socket that offers it, a line each, written when clients can connect. An error where the end was
+/// socket that offers it, a line each, and then `vhost-user PATH` for each export to which virtual
+/// machines attach, written when clients can connect. An error where the end was
 /// not a good one: a disk's last flush failed, or something was stuck and is left behind, for the
 /// process to end without it.
 ///
@@ -49,7 +50,8 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
         }
         None => None,
     };
-    let printed = print_uris(server.uris(), ends).context("cannot start the thread of output")?;
+    let lines = [server.uris(), server.machines()].concat();
+    let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     tracing::info!("{why}: shutting down");
     server.begin_shutdown();
@@ -84,16 +86,15 @@ fn reload_at(hang_up: mpsc::Receiver<()>, control: ControlHandle) -> io::Result<
     Ok(())
 }
 
-/// Prints the URIs on a thread of its own: where nobody reads them, signals are heard all the same.
-/// If it fails, that ends the server.
-fn print_uris(
-    uris: &[String],
+/// Prints the lines on a thread of its own: where nobody reads them, signals are heard all the
+/// same. If it fails, that ends the server.
+fn print_lines(
+    lines: Vec<String>,
     ends: mpsc::Sender<String>,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
-    let uris = uris.to_vec();
     let work = move || {
         let mut out = io::stdout().lock();
-        let written = uris.iter().try_for_each(|uri| writeln!(out, "{uri}"));
+        let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
         let printed = written.and_then(|()| out.flush());
         if printed.is_err() {
             // The server may have ended already.

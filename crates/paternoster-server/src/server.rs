@@ -4,6 +4,7 @@
 //!   acceptor ──NewConnection──▶ owner of disk0, owner of disk1, …        a thread each
 //!   control plane ──Stat──────▶      ▲ ▼
 //!                               connection threads, where there are any
+//!   thread `vhost` ──orders───▶ the owners, where virtual machines attach
 //! ```
 //!
 //! The order of starting: `acquire.rs` binds sockets and opens disks, then threads run; so that
@@ -30,6 +31,7 @@ use crate::owners::{OfConfig, Owners, Starter};
 use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::Thread;
 use crate::uri;
+use crate::vhost::Sockets;
 use crate::watched::{Watchers, join, spawn};
 
 /// How long threads have to end: a moment more than the owner of a disk gives its device.
@@ -40,6 +42,8 @@ const PATIENCE: Duration = Duration::from_millis(9_500);
 pub struct Server {
     owners: Arc<Owners>,
     control: ControlHandle,
+    /// Where virtual machines attach.
+    machines: Arc<Sockets>,
     /// Connection threads; each ends when all disks have.
     client_threads: Vec<JoinHandle<io::Result<()>>>,
     acceptor_thread: JoinHandle<io::Result<()>>,
@@ -47,6 +51,7 @@ pub struct Server {
     running: mpsc::Receiver<()>,
     stop: StopFlag,
     uris: Vec<String>,
+    of_machines: Vec<String>,
     /// The listening sockets, and the files of those of them that are unix sockets: closed and
     /// removed when the end begins.
     listening: Vec<Fd>,
@@ -89,16 +94,22 @@ impl Server {
         let starter = Starter { io, threads: handles, watch: watch.clone(), payload_timeout };
         let owners = Arc::new(Owners::new(starter));
         let (mut disks_served, mut entries) = (Vec::new(), BTreeMap::new());
+        let mut sockets_of_machines = BTreeMap::new();
         for (index, acquired) in disks.into_iter().enumerate() {
             let one = owners.start(OfConfig { config, index, number: index }, acquired, &groups)?;
             entries.append(&mut one.entries(config, &groups));
+            sockets_of_machines.extend(one.sockets);
             disks_served.push(one.served);
         }
         let offers = config.listen.iter().map(|listen| offer_of(config, listen));
         let exports = Arc::new(ServedExports::on(offers.collect()));
+        let machines = Arc::new(Sockets::new(io, Arc::clone(&exports), failures.clone()));
         // In the order of the configuration.
         for entry in entries.into_values() {
             exports.insert(entry);
+        }
+        for (index, socket) in sockets_of_machines {
+            machines.listen(&config.exports[index].name, socket)?;
         }
         let mut client_threads = Vec::new();
         for (number, thread) in threads.into_iter().enumerate() {
@@ -106,7 +117,7 @@ impl Server {
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let (listeners, sockets) = offer(&exports, bound);
-        let (groups, exports) = ((groups, rooms), (exports, places));
+        let (groups, exports) = ((groups, rooms), (exports, places, Arc::clone(&machines)));
         let (store, records) = state.unzip();
         let catalogue =
             Catalogue::new(config, (Arc::clone(&owners), disks_served), groups, exports, store);
@@ -120,11 +131,13 @@ impl Server {
         Ok(Self {
             owners,
             control,
+            machines,
             client_threads,
             acceptor_thread,
             running,
             stop,
             uris,
+            of_machines: machines_of(config),
             listening,
             sockets,
             at_stop: config.keys.at_stop,
@@ -136,6 +149,11 @@ impl Server {
     /// and then of sockets.
     pub fn uris(&self) -> &[String] {
         &self.uris
+    }
+
+    /// Returns the line that tells of each socket of virtual machines, in the order of exports.
+    pub fn machines(&self) -> &[String] {
+        &self.of_machines
     }
 
     /// Returns the handle that asks the disks for their statistics and changes weights.
@@ -152,6 +170,7 @@ impl Server {
         // Before any client is closed: one that connects anew must find the next server.
         self.sockets.clear();
         self.stop.stop();
+        self.machines.stop_listening();
         for listening in self.listening.drain(..) {
             // Whoever still has the socket accepts nobody on it any more.
             let _ = shutdown(&*listening, Shutdown::Both);
@@ -177,6 +196,8 @@ impl Server {
             bail!("{} did not end in {PATIENCE:?} and is left behind", stuck.join(", "));
         }
         let mut ended = join(self.acceptor_thread).context("the acceptor failed");
+        // All disks have ended, and told front-ends so.
+        ended = ended.and(self.machines.end().context("vhost"));
         // The first failure is reported.
         for thread in self.owners.take_threads().into_iter().chain(self.client_threads) {
             let name = thread.thread().name().unwrap_or_default().to_owned();
@@ -184,6 +205,12 @@ impl Server {
         }
         ended
     }
+}
+
+/// Where virtual machines attach, a line each.
+fn machines_of(config: &Config) -> Vec<String> {
+    let paths = config.exports.iter().filter_map(|export| export.keys.vhost_user.as_ref());
+    paths.map(|path| format!("vhost-user {}", path.display())).collect()
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.

@@ -213,6 +213,7 @@ impl Catalogue {
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
         let flushes = backend.capabilities().flushes;
+        let socket = self.bind(wanted)?;
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();
@@ -237,7 +238,9 @@ impl Catalogue {
             flushes,
         };
         let (info, owner) = (told.info(), pool.owner.clone());
-        self.exports.insert(Entry { info, export, owner, room, is_leaving: false });
+        let (is_leaving, listening) = (false, None);
+        self.exports.insert(Entry { info, export, owner, room, is_leaving, listening });
+        self.listen(name, socket)?;
         Ok(id)
     }
 }

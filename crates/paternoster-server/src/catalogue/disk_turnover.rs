@@ -240,6 +240,9 @@ impl Catalogue {
             started.entries(of.config, &state.groups).into_values().for_each(|entry| {
                 self.exports.insert(entry);
             });
+            for (index, socket) in started.sockets {
+                self.listen(&of.config.exports[index].name, Some(socket))?;
+            }
             state.add_disk(of, started.served);
         }
         names().for_each(|name| self.serve_exports_of(name));

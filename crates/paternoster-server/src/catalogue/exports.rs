@@ -153,6 +153,7 @@ impl Catalogue {
     /// Has clients enter an export that is in the catalogue.
     pub(super) fn serve_export(&self, wanted: &Wanted, part: Part) -> Result<(), CatalogueError> {
         let Part { disk, volume, bytes } = part;
+        let socket = self.bind(wanted)?;
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();
@@ -174,8 +175,9 @@ impl Catalogue {
             flushes,
         };
         let (info, owner) = (told.info(), disk.owner.clone());
-        self.exports.insert(Entry { info, export, owner, room, is_leaving: false });
-        Ok(())
+        let (is_leaving, listening) = (false, None);
+        self.exports.insert(Entry { info, export, owner, room, is_leaving, listening });
+        self.listen(&wanted.name, socket)
     }
 
     /// Serves an export that is recorded, as it was before a restart.

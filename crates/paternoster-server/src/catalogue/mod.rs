@@ -49,7 +49,9 @@ use crate::config::{BackendConfig, Config, EXPORT, ListenAddress, VOLUME, Wanted
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::owners::{OfConfig, Owners, ServedDisk};
+use crate::sockets::Patience;
 use crate::uri::Place;
+use crate::vhost::{Sockets, VhostSocket};
 
 /// How long a request waits for another one that changes the same name.
 const TURN: Duration = Duration::from_secs(2);
@@ -62,6 +64,8 @@ pub(crate) struct Catalogue {
     places: Vec<Place>,
     addresses: Vec<ListenAddress>,
     pub(crate) exports: Arc<ServedExports>,
+    /// Where virtual machines attach to them.
+    machines: Arc<Sockets>,
     rooms: Rooms,
     /// Where durable volumes and groups are recorded, if anywhere.
     store: Option<Store>,
@@ -141,7 +145,7 @@ impl Catalogue {
         config: &Config,
         (owners, disks): (Arc<Owners>, Vec<ServedDisk>),
         (groups, rooms): (Groups, Rooms),
-        (exports, places): (Arc<ServedExports>, Vec<Place>),
+        (exports, places, machines): (Arc<ServedExports>, Vec<Place>, Arc<Sockets>),
         store: Option<Store>,
     ) -> Self {
         let mut state = State::of(groups);
@@ -150,7 +154,7 @@ impl Catalogue {
         }
         let addresses = config.listen.iter().map(|listen| listen.address.clone()).collect();
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        Self { owners, places, addresses, exports, rooms, store, state, freed, following }
+        Self { owners, places, addresses, exports, machines, rooms, store, state, freed, following }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -162,6 +166,25 @@ impl Catalogue {
         let offering = self.places.iter().enumerate();
         let offering = offering.filter(|(socket, _)| self.exports.offers(*socket, name));
         offering.map(|(_, place)| place.of_export(name)).collect()
+    }
+
+    /// Listens where what is to be served says that virtual machines attach to it, if it does.
+    fn bind(&self, wanted: &Wanted) -> Result<Option<VhostSocket>, CatalogueError> {
+        let bound = VhostSocket::of(&wanted.keys, Patience::AWhile).map_err(anyhow::Error::from);
+        let bound = bound.and_then(|bound| {
+            // So that nothing can go wrong once it is served.
+            if bound.is_some() {
+                drop(self.machines.begin()?);
+            }
+            Ok(bound)
+        });
+        bound.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))
+    }
+
+    /// Has virtual machines attach to what is served by that name.
+    fn listen(&self, name: &str, socket: Option<VhostSocket>) -> Result<(), CatalogueError> {
+        let listening = socket.map_or(Ok(()), |socket| self.machines.listen(name, socket));
+        listening.map_err(|error| CatalogueError::Value(format!("{error:#}")))
     }
 
     /// Looks at the groups.

@@ -21,6 +21,12 @@ pub(crate) enum Leave {
     Stalled(Nanos),
     /// Its volume is removed.
     Removed,
+    /// The front-end of a virtual machine closed its socket.
+    HungUp,
+    /// It was not obeyed, which its thread has logged.
+    Refused,
+    /// It has taken memory away that it had given.
+    MemoryGone,
 }
 
 impl fmt::Display for Leave {
@@ -31,6 +37,11 @@ impl fmt::Display for Leave {
             Self::Broken(errno) => errno.fmt(f),
             Self::CutOff(fatal) => fatal.fmt(f),
             Self::Removed => f.write_str("its volume is being removed"),
+            Self::HungUp => f.write_str("its front-end has hung up"),
+            Self::Refused => f.write_str("what its front-end said was not obeyed"),
+            Self::MemoryGone => f.write_str(
+                "its front-end has made a file of its memory shorter: F_SEAL_SHRINK forbids that",
+            ),
             Self::Stalled(span) => write!(
                 f,
                 "it made no progress for {} s while others of its tenant waited for memory",

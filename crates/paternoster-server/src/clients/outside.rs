@@ -25,7 +25,12 @@ pub(crate) struct HeldBack {
 }
 
 impl HeldBack {
-    /// What holds on either of two threads.
+    /// That memory does, or nothing.
+    pub(crate) fn by_memory(memory: bool) -> Self {
+        Self { unread: false, memory }
+    }
+
+    /// What holds on either of two threads, or at either of two doors.
     pub(crate) fn or(self, other: Self) -> Self {
         Self { unread: self.unread || other.unread, memory: self.memory || other.memory }
     }

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use slotmap::{Key, SecondaryMap};
 
 /// Units of work in one visit to a tenant.
-pub(super) const QUANTUM: i32 = 16;
+pub(crate) const QUANTUM: i32 = 16;
 
 /// Units of work in one round: some 0.1 ms. On a disk in memory weights do not hold with as many as
 /// leave it in a round (16), in part with two and four times that, and no better without a bound.
@@ -32,7 +32,7 @@ const BUDGET: i32 = 128;
 
 /// What is answered at once, without the disk: 16 answers a round. With 128 of them, a client that
 /// asks for nothing else would have the disk of its neighbours wait for most of the time.
-pub(super) const ANSWER: i32 = 8;
+pub(crate) const ANSWER: i32 = 8;
 
 /// The tenants' connections with something to do; `T` names a tenant, `C` a connection.
 #[derive(Debug)]

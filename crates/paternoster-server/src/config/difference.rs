@@ -293,6 +293,11 @@ size = \"64K\"
             ),
             (
                 "[exports.a]",
+                "[exports.a]\nvhost_user = \"a.vhost\"",
+                "export \"a\": vhost_user none -> \"a.vhost\"",
+            ),
+            (
+                "[exports.a]",
                 "[exports.a]\nread_only = true",
                 "export \"a\": read_only false -> true",
             ),

@@ -413,6 +413,9 @@ pub enum Problem {
     /// A mode without a socket.
     #[error("unix_mode is of no use without unix")]
     ModeWithoutSocket,
+    /// The same of a virtual machine's.
+    #[error("{key} is of no use without vhost_user")]
+    WithoutVhostSocket { key: &'static str },
     /// A socket without an address.
     #[error("[[listen]] has neither unix nor tcp; one of them is needed")]
     NoListenAddress,
@@ -464,6 +467,10 @@ pub enum Problem {
     #[error("socket {path:?} is one of clients too; ctl needs one of its own, or \"none\"")]
     SameSocket { path: PathBuf },
 
+    /// One path for a virtual machine and somebody else.
+    #[error("socket {path:?} is {of} too; vhost_user needs one of its own")]
+    SameVhostSocket { path: PathBuf, of: String },
+
     /// One address for clients and metrics.
     #[error("{address} is one of clients too; metrics need an address of their own")]
     SameAddress { address: SocketAddr },
@@ -476,8 +483,8 @@ pub enum Problem {
     BadTunable(TunableError),
     /// Something unknown behind an export's name.
     #[error(
-        "{found:?} in {option:?}: weight=N, offset=BYTES, size=BYTES and read-only are allowed, \
-         each once"
+        "{found:?} in {option:?}: weight=N, offset=BYTES, size=BYTES, read-only and \
+         vhost-user=PATH are allowed, each once"
     )]
     BadExportOption { option: String, found: String },
 }

@@ -118,7 +118,9 @@ fn refuse_keys(written: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mista
 /// Refuses what is an export's of a volume that is none, and one on which there is none.
 fn check_not_exported(volume: &Object<ExportKeys>, is_used: bool, mistakes: &mut Mistakes) {
     let name = || volume.name.value.clone();
-    for key in ["group", "weight", "ioprio", "read_only", "description"] {
+    let of_exports = ["group", "weight", "ioprio", "read_only", "description"];
+    for key in of_exports.into_iter().chain(["vhost_user", "vhost_user_mode", "vhost_user_memory"])
+    {
         let problem = Problem::NotExported { volume: name(), key };
         mistakes.note(volume.state(key).refuse(problem));
     }

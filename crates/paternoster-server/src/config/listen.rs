@@ -9,6 +9,8 @@
 //! A client that reaches a socket may enter what that offers, and hears of nothing else. So tenants
 //! who do not trust each other share a disk where each reaches a socket of its own.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -195,6 +197,38 @@ impl Checked {
             return path.refuse(Problem::SameSocket { path: checked });
         }
         Ok(checked)
+    }
+
+    /// Checks the sockets of virtual machines: each is one of its own.
+    pub(super) fn check_vhost(&self, draft: &Draft, ctl: Option<&Path>, mistakes: &mut Mistakes) {
+        let clients = self.addresses().filter_map(|address| match address {
+            ListenAddress::Unix { path, .. } => Some((path.clone(), "one of clients".to_owned())),
+            ListenAddress::Tcp(_) => None,
+        });
+        let control = ctl.map(|path| (path.to_owned(), "the control socket".to_owned()));
+        let mut taken: BTreeMap<_, _> = clients.chain(control).collect();
+        for Object { name, keys, states, .. } in &draft.exports {
+            if states.vhost_user.is_missing() {
+                let others = [&states.vhost_user_mode, &states.vhost_user_memory];
+                for (key, state) in ["vhost_user_mode", "vhost_user_memory"].into_iter().zip(others)
+                {
+                    mistakes.note(state.refuse(Problem::WithoutVhostSocket { key }));
+                }
+            }
+            let Some((path, place)) = keys.vhost_user.as_ref().zip(states.vhost_user.place())
+            else {
+                continue;
+            };
+            let at = At { value: path.clone(), place: place.clone() };
+            mistakes.note(check_socket(&at));
+            match taken.entry(path.clone()) {
+                Entry::Vacant(free) => _ = free.insert(format!("that of export {:?}", name.value)),
+                Entry::Occupied(of) => {
+                    let (path, of) = (path.clone(), of.get().clone());
+                    mistakes.add(place, Problem::SameVhostSocket { path, of });
+                }
+            }
+        }
     }
 
     /// Refuses an address of metrics that is one of these.

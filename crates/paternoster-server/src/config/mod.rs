@@ -66,7 +66,7 @@ pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    PoolKind, RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, limit_names,
+    PoolKind, RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, VhostMemory, limit_names,
 };
 pub(crate) use keys::{
     DEPTH_MAX, EXPORT, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,
@@ -276,6 +276,7 @@ impl Draft {
         let sockets = listen::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
         mistakes.note(sockets.check_metrics(self));
+        sockets.check_vhost(self, ctl.as_deref(), &mut mistakes);
         sockets.check_reached(self, &mut mistakes);
         let disks = disk::check(self, Beside { served, sockets: &sockets }, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);

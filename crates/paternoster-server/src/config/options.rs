@@ -21,7 +21,8 @@ pub struct Options {
     pub depth: Option<String>,
     /// `--cache`: `direct` or `page`.
     pub cache: Option<String>,
-    /// `--export`, each `NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]`.
+    /// `--export`, each a name and behind it, each by a comma, `weight=N`, `offset=BYTES`,
+    /// `size=BYTES`, `read-only` and `vhost-user=PATH`, all optional.
     pub exports: Vec<String>,
     /// `--unix`: the path of a socket.
     pub unix: Option<PathBuf>,
@@ -124,6 +125,7 @@ fn read_export(text: &str, mistakes: &mut Mistakes) -> Option<Object<ExportKeys>
         let written = match part.split_once('=') {
             Some(("weight", text)) => text.parse().ok().map(|value| ("weight", Form::Whole(value))),
             Some((key @ ("offset" | "size"), text)) => Some((key, Form::Text(text.to_owned()))),
+            Some(("vhost-user", path)) => Some(("vhost_user", Form::Text(path.to_owned()))),
             None if part == "read-only" => Some(("read_only", Form::Flag(true))),
             _ => None,
         };

@@ -37,11 +37,16 @@ pub(crate) struct Wanted {
     pub(crate) more: RequestKeys,
 }
 
-/// The keys that a request has of those of a file: the source of a volume says what path and uri
-/// do, an export is a volume's, and whether a volume is no export is for the file.
+/// The keys of a file that a request does not have: an export is a volume's, and whether a volume
+/// is no export, and where virtual machines attach, is for the file.
+const NOT_OF_REQUESTS: [&str; 5] =
+    ["disk", "export", "vhost_user", "vhost_user_mode", "vhost_user_memory"];
+
+/// The keys that a request has of those of a file; the source of a volume says what path and uri
+/// do.
 fn of_file(kind: &str) -> impl Iterator<Item = &'static Key<ExportKeys>> {
     let is_of =
-        move |key: &&Key<ExportKeys>| key.is_of(kind) && !["disk", "export"].contains(&key.name);
+        move |key: &&Key<ExportKeys>| key.is_of(kind) && !NOT_OF_REQUESTS.contains(&key.name);
     ExportKeys::KEYS.iter().filter(is_of)
 }
 

@@ -18,7 +18,9 @@ impl Connections {
     /// The connection is not counted any more.
     pub(super) fn log_left(&mut self, client: &Registered, why: Option<Leave>) {
         let kind = match why {
-            Some(Leave::CutOff(_) | Leave::Stalled(_)) => "a client was cut off",
+            Some(Leave::CutOff(_) | Leave::Stalled(_) | Leave::Refused | Leave::MemoryGone) => {
+                "a client was cut off"
+            }
             _ => "a client has left",
         };
         self.log_line(kind, &client.export, client.peer, why);

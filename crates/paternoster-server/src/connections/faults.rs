@@ -7,10 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use paternoster_disk::{DiskOp, Fault, FrontTag, Notice, VolumeId};
+use paternoster_disk::{DiskOp, Fault, Notice, VolumeId};
 
-use super::{Connections, DiskOwner, Door};
-use crate::clients::ClientId;
+use super::{Connections, DiskOwner};
 
 /// What has been reported of one disk.
 #[derive(Debug, Default)]
@@ -64,18 +63,10 @@ impl Connections {
         }
     }
 
-    /// Whose command that is; nobody's where it is the owner's own.
-    fn client_of(&self, tag: FrontTag) -> Option<ClientId> {
-        match Door::of(tag) {
-            Door::Nbd => self.transport.client_of(tag.key),
-            Door::Own => None,
-        }
-    }
-
     fn report_fault(&self, fault: &Fault) {
         let Fault { volume, op, errno, piece, .. } = fault;
         let export = piece.and_then(|piece| {
-            let client = self.register.get(self.client_of(piece.tag)?)?;
+            let client = self.register.get(self.doors.client_of(piece.tag)?)?;
             Some(client.export.name.as_str())
         });
         tracing::error!(

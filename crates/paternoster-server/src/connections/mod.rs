@@ -5,7 +5,7 @@
 //!   acceptor, control plane ──messages──▶ Connections ──▶ owner's engine
 //!                                             │  register: who is connected
 //!                                             ▼
-//!                         Transport: Clients, on this thread; or the Hub of connection threads
+//!                                Doors: NBD (Transport), vhost-user (Devices)
 //! ```
 //!
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
@@ -14,7 +14,7 @@
 #[cfg(test)]
 mod arrivals;
 mod client_log;
-mod door;
+mod doors;
 mod faults;
 #[cfg(test)]
 mod faulty;
@@ -44,7 +44,8 @@ use paternoster::SchedulerKind;
 use paternoster::{AnyScheduler, Instant};
 use paternoster_disk::{Completion, Front, FrontToken, NoVolume, Outcome, Owner, VolumeId};
 
-pub(crate) use self::door::Door;
+pub(crate) use self::doors::Door;
+use self::doors::Doors;
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
@@ -57,13 +58,15 @@ use self::targets::UnmetTargets;
 pub(crate) use self::tenants::{Tenant, Tenants};
 pub(crate) use self::transport::{Transport, nbd};
 pub(crate) use self::volumes::Volumes;
-use crate::clients::{Export, Gone};
+use crate::clients::{ClientId, Export, Gone};
 use crate::config::DiskConfig;
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeState};
+use crate::peer::Peer;
 use crate::recording::Sink;
+use crate::vhost::{SessionId, ToDevice};
 
 /// The scheduler of a served disk.
 pub(crate) type Scheduler = AnyScheduler<Sink>;
@@ -99,7 +102,7 @@ pub(crate) struct Connections {
     tenants: Tenants,
     inbox: mpsc::Receiver<Message>,
     register: Register,
-    transport: Box<dyn Transport>,
+    doors: Doors,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
     faults: Faults,
@@ -122,7 +125,7 @@ impl Connections {
             tenants,
             inbox,
             register: Register::default(),
-            transport,
+            doors: Doors::new(transport),
             shutting_down: None,
             patience: Patience::default(),
             faults: Faults::default(),
@@ -136,17 +139,45 @@ impl Connections {
     }
 
     fn connect(&mut self, owner: &mut DiskOwner, new: NewConnection) {
-        let is_open = self.label.volumes.takes_clients(new.export.volume);
-        if !is_open || !self.tenants.has_export(&new.export) {
-            // It was removed while the client negotiated, whose socket is closed.
-            return;
+        // Else its socket is closed.
+        if let Some(client) = self.enter(&new.export, new.peer, Door::Nbd) {
+            self.doors.nbd.connect(owner.now(), client, new);
         }
-        self.label.volumes.connected(new.export.volume);
-        self.tenants.connected(new.export.tenant);
-        self.going.iter_mut().for_each(|one| one.count(&new.export, true));
-        let client = self.register.enter(Arc::clone(&new.export), new.peer);
+    }
+
+    /// Takes a client of an export in; none where that was removed while it came.
+    fn enter(&mut self, export: &Arc<Export>, peer: Peer, door: Door) -> Option<ClientId> {
+        let is_open = self.label.volumes.takes_clients(export.volume);
+        if !is_open || !self.tenants.has_export(export) {
+            return None;
+        }
+        self.label.volumes.connected(export.volume);
+        self.tenants.connected(export.tenant);
+        self.going.iter_mut().for_each(|one| one.count(export, true));
+        let client = self.register.enter(Arc::clone(export), peer, door);
         self.log_connected(client);
-        self.transport.connect(owner.now(), client, new);
+        Some(client)
+    }
+
+    /// Does what the front-end of a virtual machine wants of its device.
+    fn tell_device(&mut self, owner: &mut DiskOwner, session: SessionId, message: ToDevice) {
+        match message {
+            ToDevice::Attach(new) => {
+                // Else its session is told that there is no device.
+                if let Some(client) = self.enter(&new.export, new.peer, Door::VhostUser) {
+                    let seen = new.seen(&owner.backend(new.export.volume).capabilities());
+                    self.doors.devices.attach(session, client, new, seen);
+                }
+            }
+            ToDevice::Order(order) => {
+                let (doors, mut site) = self.doors(owner);
+                doors.devices.obey(&mut site, session, order);
+            }
+            ToDevice::Detach(why) => {
+                let (doors, mut site) = self.doors(owner);
+                doors.devices.detach(&mut site, session, why);
+            }
+        }
     }
 
     /// Forgets clients that are served no more.
@@ -207,13 +238,10 @@ impl Connections {
         states.collect()
     }
 
-    /// The transport, and this thread as it knows it.
-    fn transport<'a>(
-        &'a mut self,
-        owner: &'a mut DiskOwner,
-    ) -> (&'a mut dyn Transport, OwnSite<'a>) {
-        let Self { tenants, register, transport, .. } = self;
-        (&mut **transport, OwnSite { owner, tenants, register })
+    /// The doors, and this thread as they know it.
+    fn doors<'a>(&'a mut self, owner: &'a mut DiskOwner) -> (&'a mut Doors, OwnSite<'a>) {
+        let Self { tenants, register, doors, .. } = self;
+        (doors, OwnSite { owner, tenants, register })
     }
 }
 
@@ -221,13 +249,13 @@ impl Front<Scheduler> for Connections {
     fn started(&mut self, _owner: &mut DiskOwner) {}
 
     fn ring_completed(&mut self, owner: &mut DiskOwner, completion: Completion<FrontToken>) {
-        let (transport, mut site) = self.transport(owner);
-        transport.ring_completed(&mut site, completion);
+        let (doors, mut site) = self.doors(owner);
+        doors.ring_completed(&mut site, completion);
     }
 
     fn take_in(&mut self, owner: &mut DiskOwner) {
-        let (transport, mut site) = self.transport(owner);
-        let gone = transport.take_in(&mut site);
+        let (doors, mut site) = self.doors(owner);
+        let gone = doors.take_in(&mut site);
         self.forget(owner, gone);
     }
 
@@ -236,7 +264,10 @@ impl Front<Scheduler> for Connections {
             self.report_faults(owner);
         }
         match Door::of(outcome.tag) {
-            Door::Nbd => self.transport.command_done(outcome),
+            Door::Nbd | Door::VhostUser => {
+                let (doors, mut site) = self.doors(owner);
+                doors.command_done(&mut site, outcome);
+            }
             Door::Own => match Flusher::of_key(outcome.tag.key) {
                 Flusher::Shutdown => self.shutdown_flushed(outcome),
                 Flusher::Removal(number) => self.removal_synced(number, outcome),
@@ -248,6 +279,7 @@ impl Front<Scheduler> for Connections {
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 Message::Connect(new) => self.connect(owner, new),
+                Message::Device(session, message) => self.tell_device(owner, session, message),
                 Message::Stat(part) => self.tell_stat(owner, part),
                 Message::Settings(sender) => {
                     let _ = sender.send(self.settings(owner));
@@ -309,8 +341,8 @@ impl Front<Scheduler> for Connections {
     }
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
-        let (transport, mut site) = self.transport(owner);
-        transport.round_over(&mut site);
+        let (doors, mut site) = self.doors(owner);
+        doors.round_over(&mut site);
         for sentence in self.greatest_rate.measure(owner.now(), owner.engine().elevator()) {
             tracing::warn!(disk = self.label.config.name, "{sentence}");
         }
@@ -323,18 +355,18 @@ impl Front<Scheduler> for Connections {
     fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let ending = self.shutting_down.as_ref().map(ShuttingDown::deadline);
         let due = ending.into_iter().chain(self.removals_due());
-        due.chain(self.transport.poll_timeout(now)).min()
+        due.chain(self.doors.poll_timeout(now)).min()
     }
 
     fn has_arrived(&self) -> bool {
-        self.transport.has_arrived()
+        self.doors.has_arrived()
     }
 
     fn falls_asleep(&mut self) -> bool {
-        self.transport.falls_asleep()
+        self.doors.falls_asleep()
     }
 
     fn awake(&mut self) {
-        self.transport.awake();
+        self.doors.awake();
     }
 }

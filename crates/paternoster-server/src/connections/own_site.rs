@@ -8,14 +8,14 @@ use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
 
 use super::register::{Register, Registered};
 use super::stat::elevator_now;
-use super::{DiskOwner, Door, Tenant, Tenants};
+use super::{DiskOwner, Door, Tenants};
 use crate::clients::{ClientId, Export, HeldBack, Question, Site, TenantId};
 use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
 pub(crate) struct OwnSite<'a> {
     pub(crate) owner: &'a mut DiskOwner,
-    pub(super) tenants: &'a Tenants,
+    pub(super) tenants: &'a mut Tenants,
     pub(super) register: &'a mut Register,
 }
 
@@ -46,11 +46,26 @@ impl OwnSite<'_> {
         self.owner.engine().elevator().plug_rules()
     }
 
+    /// Gives a command of the client, whose export that is, to the disk, under that key of the
+    /// door.
+    pub(crate) fn submit_by(
+        &mut self,
+        door: Door,
+        client: ClientId,
+        export: &Export,
+        key: u64,
+        op: CommandOp,
+    ) {
+        let ioc = self.io_context(client);
+        self.owner.submit(Command { tag: door.tag(key), volume: export.volume, ioc, op });
+    }
+
     /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach
-    /// it.
-    pub(crate) fn note_outside(&mut self, tenant: TenantId, held_back: HeldBack) {
+    /// it, of those that come by that door.
+    pub(crate) fn note_outside(&mut self, tenant: TenantId, door: Door, held_back: HeldBack) {
         // What is told may be older than that the tenant has gone.
-        let Some(&Tenant { group, .. }) = self.tenants.get(tenant) else { return };
+        let Some(tenant) = self.tenants.get_mut(tenant) else { return };
+        let (group, held_back) = (tenant.group, tenant.hold_back(door, held_back));
         let now = elevator_now(self.owner);
         self.owner.trace().accounts.note_outside(now, group, held_back.outside());
     }
@@ -72,8 +87,7 @@ impl Site for OwnSite<'_> {
     }
 
     fn submit(&mut self, client: ClientId, export: &Export, tag: u64, op: CommandOp) {
-        let ioc = self.io_context(client);
-        self.owner.submit(Command { tag: Door::Nbd.tag(tag), volume: export.volume, ioc, op });
+        self.submit_by(Door::Nbd, client, export, tag, op);
     }
 
     /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each

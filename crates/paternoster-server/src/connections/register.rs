@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paternoster::IocId;
 use slotmap::SlotMap;
 
-use super::ClientsOf;
+use super::{ClientsOf, Door};
 use crate::clients::{ClientId, Export};
 use crate::peer::Peer;
 
@@ -17,6 +17,7 @@ pub(super) struct Registered {
     /// Its number among the disk's connections, in order of arrival, from 1.
     pub(super) number: u64,
     pub(super) peer: Peer,
+    pub(super) door: Door,
     /// Its I/O context, made at its first command.
     pub(super) ioc: Option<IocId>,
 }
@@ -32,15 +33,16 @@ pub(super) struct Register {
 impl Registered {
     /// What it is called.
     pub(super) fn name(&self) -> String {
-        self.export.connection(self.number)
+        let name = self.export.connection(self.number);
+        if self.door == Door::VhostUser { format!("{name}v") } else { name }
     }
 }
 
 impl Register {
-    pub(super) fn enter(&mut self, export: Arc<Export>, peer: Peer) -> ClientId {
+    pub(super) fn enter(&mut self, export: Arc<Export>, peer: Peer, door: Door) -> ClientId {
         self.connected += 1;
         let number = self.connected;
-        self.clients.insert(Registered { export, number, peer, ioc: None })
+        self.clients.insert(Registered { export, number, peer, door, ioc: None })
     }
 
     pub(super) fn leave(&mut self, client: ClientId) -> Registered {

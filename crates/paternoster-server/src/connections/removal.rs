@@ -245,7 +245,7 @@ impl Connections {
                     }
                     What::Export(export) => self.tenants.close_export(export),
                 }
-                self.transport.end_clients(&one.what.clients(), End::Answered);
+                self.end_clients(owner, &one.what.clients(), End::Answered);
                 one.stage = Stage::Ending(Some(now + LAST_REPLIES));
                 self.go_on_with(owner, one);
             }
@@ -263,11 +263,16 @@ impl Connections {
                 }
             },
             Stage::Ending(Some(until)) if until <= now => {
-                self.transport.end_clients(&one.what.clients(), End::CutOff);
+                self.end_clients(owner, &one.what.clients(), End::CutOff);
                 one.stage = Stage::Ending(None);
             }
             Stage::Ending(_) | Stage::Syncing | Stage::Synced(_) => {}
         }
+    }
+
+    fn end_clients(&mut self, owner: &mut DiskOwner, of: &ClientsOf, how: End) {
+        let (doors, mut site) = self.doors(owner);
+        doors.end_clients(&mut site, of, how);
     }
 
     /// Takes the outcome of a removal's last flush.

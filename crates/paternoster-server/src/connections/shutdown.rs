@@ -74,7 +74,7 @@ impl Connections {
         if self.shutting_down.is_some() {
             return;
         }
-        self.transport.begin_shutdown(at_stop);
+        self.doors.begin_shutdown(at_stop);
         let now = owner.now();
         owner.cancel_queued();
         if at_stop == AtStop::Close {
@@ -106,7 +106,7 @@ impl Connections {
             return ControlFlow::Break(());
         }
         if ending.stage == Stage::Draining {
-            let drained = self.transport.is_drained();
+            let drained = self.doors.is_drained();
             let served = owner.engine().is_idle();
             // What the device still has wakes the owner when it is done.
             ending.drained_by = ending.drained_by.filter(|&at| now < at);

@@ -132,7 +132,7 @@ impl Connections {
                 owner.done(),
                 owner.cpu_time().as_nanos(),
             ),
-            threads: self.transport.stats(),
+            threads: self.doors.nbd.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             root: root_stat(elevator, now),
             groups: Vec::new(),

@@ -75,7 +75,7 @@ impl Front<Scheduler> for Checked {
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         let over = self.0.round_over(owner);
-        self.0.transport.check();
+        self.0.doors.nbd.check();
         over
     }
 

@@ -18,8 +18,8 @@ use paternoster::{Administration, GroupId, Instant};
 use paternoster_disk::{VolumeId, VolumePlace};
 use slotmap::SlotMap;
 
-use super::Scheduler;
-use crate::clients::{Export, Notices, Pool, TenantId};
+use super::{Door, Scheduler};
+use crate::clients::{Export, HeldBack, Notices, Pool, TenantId};
 use crate::config::parent_of;
 use crate::messages::{GroupOnDisk, NewExport, NewTenant};
 
@@ -34,6 +34,8 @@ pub(crate) struct Tenant {
     pub(super) exports: Vec<Arc<Export>>,
     /// Its clients that are connected.
     pub(super) connections: u32,
+    /// What holds its commands back, by NBD and by vhost-user.
+    held_back: [HeldBack; 2],
     parent: Option<TenantId>,
     /// Tenants right below it.
     below: u32,
@@ -44,6 +46,16 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
+    /// Notes what holds back what comes by a door. Returns what does at any.
+    pub(super) fn hold_back(&mut self, door: Door, now: HeldBack) -> HeldBack {
+        let [nbd, vhost_user] = &mut self.held_back;
+        match door {
+            Door::VhostUser => *vhost_user = now,
+            Door::Nbd | Door::Own => *nbd = now,
+        }
+        nbd.or(*vhost_user)
+    }
+
     fn is_unused(&self) -> bool {
         self.exports.is_empty() && self.connections == 0 && self.below == 0
     }
@@ -103,6 +115,7 @@ impl Tenants {
             memory: Pool::new(bytes, &self.notices),
             exports: Vec::new(),
             connections: 0,
+            held_back: [HeldBack::default(); 2],
             parent,
             below: 0,
             had_below: false,
@@ -206,6 +219,10 @@ impl Tenants {
     /// The tenant, unless it has gone.
     pub(super) fn get(&self, id: TenantId) -> Option<&Tenant> {
         self.all.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: TenantId) -> Option<&mut Tenant> {
+        self.all.get_mut(id)
     }
 
     /// All of them, in no order.

@@ -1,9 +1,9 @@
-//! The seam between the owner of a disk and what brings it the commands of clients.
+//! The seam between the owner of a disk and what brings it the commands of NBD's clients.
 //!
 //! ```text
-//!                       ┌─ Clients: NBD, on the owner's own thread
+//!                       ┌─ Clients: on the owner's own thread
 //!   owner ◀─ Transport ─┤
-//!                       └─ Hub: NBD, on connection threads (each with Clients of its own)
+//!                       └─ Hub: on connection threads (each with Clients of its own)
 //! ```
 //!
 //! Of a client the owner knows what its register has: an export, a tenant, an I/O context. How its
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 
+use super::Door;
 use super::own_site::OwnSite;
 use super::removal::{ClientsOf, End};
 use crate::clients::{ClientId, Clients, Gone, Notices};
@@ -112,7 +113,7 @@ impl Transport for Clients {
     fn round_over(&mut self, site: &mut OwnSite<'_>) {
         self.round_over(site);
         for (tenant, held_back) in self.take_changed() {
-            site.note_outside(tenant, held_back);
+            site.note_outside(tenant, Door::Nbd, held_back);
         }
     }
 

@@ -119,6 +119,7 @@ impl Hub {
                     let on_all = threads.iter().filter_map(|far| far.held_back.get(tenant));
                     site.note_outside(
                         tenant,
+                        Door::Nbd,
                         on_all.copied().fold(HeldBack::default(), HeldBack::or),
                     );
                 }

@@ -13,6 +13,7 @@ mod durable;
 mod exports;
 mod groups;
 mod hostile;
+mod machines;
 mod negotiation;
 mod other_pools;
 mod pools;

@@ -16,6 +16,8 @@ mod exports;
 mod groups;
 #[path = "../served/hostile.rs"]
 mod hostile;
+#[path = "../served/machines.rs"]
+mod machines;
 #[path = "../served/negotiation.rs"]
 mod negotiation;
 #[path = "../served/queues.rs"]

@@ -577,7 +577,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
         (rig.options(&["a", "r,read-only", "b"]), &["--export: ", "\"b\" and \"a\" share the"]),
         (rig.options(&["a,weight=0"]), &["--export: ", "weight = 0", "1 to 1000"]),
         (rig.options(&["a,weight=x"]), &["--export: ", "\"weight=x\" in \"a,weight=x\""]),
-        (rig.options(&["a,wieght=1"]), &["--export: ", "\"wieght=1\"", "read-only are allowed"]),
+        (rig.options(&["a,wieght=1"]), &["--export: ", "\"wieght=1\"", "=PATH are allowed"]),
         (rig.options(&["a,weight=1,weight=2"]), &["--export: ", "\"weight=2\"", "once"]),
         (rig.options(&["a,size=2M"]), &["--export: ", "1048576 bytes past the end"]),
         (rig.options(&["/a"]), &["--export: ", "\"/a\" needs a group"]),

@@ -8,7 +8,7 @@ use std::path::Path;
 use bytes::BytesMut;
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
 use paternoster_server::Server;
-use paternoster_server::config::{Config, ConfigError, Listen, ListenAddress};
+use paternoster_server::config::{Config, ConfigError, Listen, ListenAddress, VhostMemory};
 use tempfile::TempDir;
 
 /// Two exports, and one more that anybody may read.
@@ -176,4 +176,41 @@ fn control_and_metrics_are_none_of_the_sockets_of_clients() {
     };
     assert!(refused("ctl = \"a\"").contains("ctl needs one of its own"));
     assert!(refused("ctl = \"none\"\nmetrics = \"[::1]:7\"").contains("metrics need an address"));
+}
+
+#[test]
+fn socket_of_a_virtual_machine_is_one_of_its_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let read = |a: &str, b: &str| {
+        let text = format!(
+            "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
+             [disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
+             [exports.a]\ndisk = \"d\"\nread_only = true\n{a}\n\
+             [exports.b]\ndisk = \"d\"\nread_only = true\n{b}\n"
+        );
+        Config::from_toml(&text, &dir.path().join("c.toml"))
+    };
+    let mode =
+        "vhost_user = \"a.vhost\"\nvhost_user_mode = \"0660\"\nvhost_user_memory = \"sealed\"";
+    let config = read(mode, "vhost_user = \"b.vhost\"").expect("two sockets");
+    let keys = config.exports.iter().map(|export| &export.keys);
+    let modes: Vec<_> = keys.map(|keys| (keys.vhost_user_mode, keys.vhost_user_memory)).collect();
+    assert_eq!(modes, [(0o660, VhostMemory::Sealed), (0o600, VhostMemory::Any)]);
+    for (a, b, word) in [
+        ("vhost_user = \"x\"", "vhost_user = \"x\"", "/x\" is that of export \"a\" too"),
+        ("", "vhost_user = \"nbd.sock\"", "/nbd.sock\" is one of clients too"),
+        ("vhost_user = \"ctl.sock\"", "", "/ctl.sock\" is the control socket too"),
+        ("vhost_user = \"\"", "", "0 bytes"),
+        ("", "vhost_user_mode = \"0660\"", "vhost_user_mode is of no use without vhost_user"),
+        ("vhost_user_memory = \"any\"", "", "vhost_user_memory is of no use without vhost_user"),
+        (
+            "vhost_user = \"x\"\nvhost_user_memory = \"some\"",
+            "",
+            "\"any\" or \"sealed\" is allowed",
+        ),
+    ] {
+        let refused = read(a, b).expect_err("a mistake").to_string();
+        assert!(refused.contains(word), "{word}: {refused}");
+        assert_eq!(refused.lines().count(), 1, "one mistake is told once: {refused}");
+    }
 }

@@ -7,8 +7,10 @@ use paternoster_disk::NbdUri;
 
 use super::disk::URI;
 use super::group::OneWeight;
-use super::kinds::{Flag, Size, Text};
+use super::kinds::{Flag, Size, Text, Words, words};
+use super::listen::Mode;
 use super::{NAME, Object, PATH, State, keys};
+use crate::config::Listen;
 use crate::config::draft::check_text;
 use crate::config::error::Problem;
 
@@ -81,8 +83,40 @@ keys! {
             "Whether clients may only read.";
         description: Option<String> = None, DESCRIPTION, live;
             "What clients are told about it.";
+        vhost_user: Option<PathBuf> = None, PATH, restart, range "1 to 107 bytes";
+            "Unix socket to which one virtual machine attaches (vhost-user-blk), beside clients \
+             of NBD: [By shared memory](operations.md#by-shared-memory).";
+        vhost_user_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
+            "Permission bits of `vhost_user`: whoever may write to it has the export.";
+        vhost_user_memory: VhostMemory = VhostMemory::Any, Words::<VhostMemory>::ALL, restart;
+            "Of which files a virtual machine's memory may be: `\"sealed\"` refuses those that can \
+             be made shorter (without F_SEAL_SHRINK). A machine whose memory is taken away is \
+             detached, whichever it is.";
     }
 }
+
+/// Of which files the memory of a virtual machine may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VhostMemory {
+    /// `any`.
+    #[default]
+    Any,
+    /// `sealed`: such as can never be made shorter.
+    Sealed,
+}
+
+impl VhostMemory {
+    const ALL: [Self; 2] = [Self::Any, Self::Sealed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Sealed => "sealed",
+        }
+    }
+}
+
+words!(VhostMemory);
 
 impl Object<ExportKeys> {
     /// Returns whether a group of its own name is its.

@@ -1,0 +1,172 @@
+//! A virtual machine without a processor: a front-end and a driver, with which loads, tests and
+//! benches attach to an export by shared memory, as QEMU and a guest do.
+//!
+//! ```text
+//!   Machine ── FrontEnd ══ messages ══▶ the server's socket
+//!      └────── Ring, Ring, … in Guest memory ◀══ shared ══▶ the server
+//! ```
+//!
+//! A ring has slots: each is three descriptors (header, data, status) and room for the data of a
+//! request. It may do anything that a front-end and a guest can: what is private here is only how.
+
+mod front_end;
+mod guest;
+mod ring;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use paternoster_vhost::proto::{Features, ProtocolFeatures, request};
+
+pub use front_end::FrontEnd;
+pub use guest::Guest;
+pub use ring::{Ask, Done, Ring};
+
+/// What a machine is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Rings.
+    pub queues: u16,
+    /// Requests that each has at once.
+    pub slots: u16,
+    /// Bytes of data of a request at most.
+    pub room: u32,
+    /// Features that its driver accepts, of those that are offered.
+    pub features: Features,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { queues: 1, slots: 32, room: 64 << 10, features: Features::all() }
+    }
+}
+
+/// A machine whose front-end is connected.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its front-end.
+    pub front_end: FrontEnd,
+    /// Its memory.
+    pub guest: Guest,
+    /// Its rings, which run.
+    pub rings: Vec<Ring>,
+    shape: Shape,
+    features: Features,
+    config: Vec<u8>,
+    /// The memory of its requests in flight, with the message that says what it is.
+    inflight: (Vec<u8>, OwnedFd),
+}
+
+impl Machine {
+    /// Attaches a new machine to the export of a socket.
+    pub fn attach(socket: &Path, shape: Shape) -> Result<Self> {
+        let bytes = u64::from(shape.queues) * ring::bytes(shape.slots, shape.room);
+        let guest = Guest::new(bytes)?;
+        let mut front_end = FrontEnd::connect(socket)?;
+        let (features, config) = agree(&mut front_end, shape)?;
+        let sizes = [shape.queues, ring::size(shape.slots), 0, 0].map(u16::to_ne_bytes).concat();
+        let asked = [&[0; 16][..], &sizes].concat();
+        let (message, file) = front_end.ask_for_file(request::GET_INFLIGHT_FD, &asked)?;
+        let inflight = (message, file.context("no memory for requests in flight came")?);
+        let rings = (0..shape.queues).map(|number| Ring::new(number, shape.slots, shape.room));
+        let rings = rings.collect::<Result<_>>()?;
+        let mut machine = Self { front_end, guest, rings, shape, features, config, inflight };
+        machine.start()?;
+        Ok(machine)
+    }
+
+    /// Attaches the same machine again, whose server has gone.
+    pub fn attach_again(&mut self, socket: &Path) -> Result<()> {
+        self.front_end = FrontEnd::connect(socket)?;
+        (self.features, self.config) = agree(&mut self.front_end, self.shape)?;
+        self.start()
+    }
+
+    /// The bytes of its disk.
+    pub fn size(&self) -> u64 {
+        let sectors = self.config[..8].try_into().expect("eight bytes");
+        u64::from_le_bytes(sectors) * 512
+    }
+
+    /// The configuration of its device.
+    pub fn config(&self) -> &[u8] {
+        &self.config
+    }
+
+    /// The features that are in force.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Says what the memory is, and starts all rings.
+    fn start(&mut self) -> Result<()> {
+        let (message, file) = &self.inflight;
+        self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
+        self.front_end.tell(request::SET_MEM_TABLE, &self.guest.table(), &[self.guest.file()])?;
+        for ring in &mut self.rings {
+            ring.start(&mut self.front_end, &self.guest, self.features)?;
+        }
+        Ok(())
+    }
+
+    /// Starts all rings where they were.
+    pub fn start_again(&mut self) -> Result<()> {
+        let Self { front_end, guest, rings, features, .. } = self;
+        rings.iter_mut().try_for_each(|ring| ring.start(front_end, guest, *features))
+    }
+
+    /// Asks for something on a ring. Returns the slot; an error where none is free.
+    pub fn ask(&mut self, ring: usize, ask: &Ask<'_>) -> Result<u16> {
+        self.rings[ring].ask(&self.guest, ask)
+    }
+
+    /// Waits until something of a ring is done, or that long.
+    pub fn wait(&mut self, ring: usize, timeout: Duration) -> Result<Vec<Done>> {
+        self.rings[ring].wait(&self.guest, timeout)
+    }
+
+    /// Asks for something on the first ring, and waits until that is done: its status, and the data
+    /// that came.
+    pub fn do_one(&mut self, ask: &Ask<'_>) -> Result<(u8, Vec<u8>)> {
+        let slot = self.ask(0, ask)?;
+        let mut done = Vec::new();
+        while done.is_empty() {
+            done = self.wait(0, Duration::from_secs(10))?;
+            ensure!(!done.is_empty(), "nothing was done in ten seconds");
+        }
+        let [Done { slot: of, status, data }] = &mut done[..] else {
+            anyhow::bail!("more is done than was asked for");
+        };
+        ensure!(*of == slot, "something else is done than what was asked for");
+        Ok((*status, std::mem::take(data)))
+    }
+
+    /// Stops a ring. Returns its next chain.
+    pub fn stop(&mut self, ring: u16) -> Result<u16> {
+        let body = [u32::from(ring), 0].map(u32::to_ne_bytes).concat();
+        let reply = self.front_end.ask(request::GET_VRING_BASE, &body)?;
+        let base = reply[4..8].try_into().expect("four bytes");
+        u16::try_from(u32::from_ne_bytes(base)).context("a base beyond 65535")
+    }
+}
+
+/// Agrees on features and reads the configuration.
+fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<(Features, Vec<u8>)> {
+    let long = |reply: Vec<u8>| {
+        let bytes = reply.try_into().ok().context("a reply that is no number")?;
+        Ok::<_, anyhow::Error>(u64::from_ne_bytes(bytes))
+    };
+    front_end.ask_nothing(request::SET_OWNER, &[])?;
+    let offered = Features::from_bits_retain(long(front_end.ask(request::GET_FEATURES, &[])?)?);
+    let protocol = long(front_end.ask(request::GET_PROTOCOL_FEATURES, &[])?)?;
+    ensure!(protocol == ProtocolFeatures::all().bits(), "it speaks less: {protocol:#x}");
+    front_end.ask_nothing(request::SET_PROTOCOL_FEATURES, &protocol.to_ne_bytes())?;
+    let needed = Features::VERSION_1 | Features::PROTOCOL_FEATURES;
+    let features = offered & (shape.features | needed);
+    front_end.tell(request::SET_FEATURES, &features.bits().to_ne_bytes(), &[])?;
+    let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
+    let config = front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
+    Ok((features, config))
+}

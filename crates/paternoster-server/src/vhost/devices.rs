@@ -1,0 +1,474 @@
+//! The devices of a disk's exports: chains of their rings in, used entries out.
+//!
+//! ```text
+//!   kick ──▶ rotation of tenants ──▶ chain ──▶ request ──▶ copy of its data ──▶ the disk's engine
+//!   call ◀── published at the end of a round ◀── used entry ◀── copy to the guest ◀── outcome
+//! ```
+//!
+//! A guest kicks when it is asked to, and that is the dearest part of a request in a virtual
+//! machine: while the owner runs or looks, it looks at the rings that had something of late, and
+//! asks for kicks again before it sleeps. A round's completions of a ring are one index and at most
+//! one call. What the owner may not take now stays in the guest.
+//!
+//! A request that the disk has not carried out is left unanswered: whoever serves the ring next
+//! finds it in flight. Virtio has no other error than that of a broken disk.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use paternoster::{Instant, Nanos};
+use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome, Payload, Token};
+use paternoster_vhost::Broken;
+use paternoster_vhost::blk::{self, Op, Request, Status};
+use rustix::io::Errno;
+use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
+
+use super::device::{COST, Device};
+use super::queue::{Operation, Queue, QueueId, Taken};
+use super::{FromDevice, NewDevice, SessionId};
+use crate::clients::{
+    ANSWER, ClientId, Gone, HeldBack, Leave, QUANTUM, Rotation, Site as _, TenantId,
+};
+use crate::connections::{ClientsOf, Door, OwnSite};
+use crate::log::Limits;
+
+new_key_type! {
+    /// Names a request that the disk works on; it is the engine's tag.
+    struct RequestId;
+}
+
+/// How long a ring is looked at after it had something.
+const LOOKS: Nanos = Nanos::from_millis(10);
+
+/// A request that the disk works on.
+#[derive(Debug)]
+struct InFlight {
+    session: SessionId,
+    queue: QueueId,
+    taken: Taken,
+    /// The bytes that it holds.
+    cost: usize,
+}
+
+/// The devices of a disk's exports.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    pub(super) all: SecondaryMap<SessionId, Device>,
+    pub(super) queues: SlotMap<QueueId, Queue>,
+    in_flight: SlotMap<RequestId, InFlight>,
+    rotation: Rotation<TenantId, (TenantId, QueueId)>,
+    /// Rings that are looked at in every round.
+    looked_at: Vec<QueueId>,
+    /// Rings in which something has been given back in this round.
+    changed: Vec<QueueId>,
+    /// Devices that wait until requests are done.
+    pub(super) waiting: Vec<SessionId>,
+    /// Tenants of which it is to be told whether memory holds them back.
+    held_back: Vec<TenantId>,
+    /// Whether the server is being stopped: nothing more is taken.
+    stops: bool,
+    gone: Vec<Gone>,
+    pub(super) limits: Limits,
+}
+
+impl Devices {
+    /// Takes a device in, whose driver sees that.
+    pub(crate) fn attach(
+        &mut self,
+        session: SessionId,
+        client: ClientId,
+        new: NewDevice,
+        seen: blk::Device,
+    ) {
+        let device = Device::new(client, new, seen);
+        device.answers.send(FromDevice::Attached(seen));
+        self.all.insert(session, device);
+    }
+
+    /// Ends devices of what takes no others: what the disk works on ends unanswered.
+    pub(crate) fn end_clients(&mut self, site: &mut OwnSite<'_>, of: &ClientsOf) {
+        let meant = self.all.iter().filter(|(_, device)| of.has(&device.export));
+        for session in meant.map(|(session, _)| session).collect::<Vec<_>>() {
+            self.end(site, session, Leave::Removed);
+        }
+    }
+
+    /// The server is being stopped: what has not been taken stays in the guests.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.stops = true;
+    }
+
+    /// Returns whether the disk works on nothing of theirs.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// The client whose request has that key.
+    pub(crate) fn client_of(&self, key: u64) -> Option<ClientId> {
+        let request = self.in_flight.get(RequestId::from(KeyData::from_ffi(key)))?;
+        Some(self.all.get(request.session)?.client)
+    }
+
+    /// Returns whether an operation on the owner's ring is one of theirs.
+    pub(crate) fn have(token: FrontToken) -> bool {
+        Operation::is_that(token)
+    }
+
+    /// Takes a completed operation on the owner's ring.
+    pub(crate) fn ring_completed(
+        &mut self,
+        site: &mut OwnSite<'_>,
+        completion: &Completion<FrontToken>,
+    ) {
+        let (id, operation) = Operation::from_token(completion.token);
+        let Some(queue) = self.queues.get_mut(id) else { return };
+        match operation {
+            Operation::Kick => self.queue(id, site.now()),
+            Operation::Call => {
+                queue.is_calling = false;
+                if std::mem::take(&mut queue.calls_again) {
+                    self.call(site, id);
+                }
+            }
+            Operation::Err => {}
+        }
+    }
+
+    /// Gives the disk what has arrived, as much as fits into a round. Returns who is gone.
+    pub(crate) fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
+        self.look(site.now());
+        self.rotation.begin_round();
+        while let Some((tenant, id)) = self.rotation.next() {
+            let units = self.work_for(site, id);
+            self.rotation.charge(tenant, units.max(1));
+            if self.queues.get(id).is_some_and(Queue::has_work) {
+                // It was the quantum that ended this.
+                self.queue(id, site.now());
+            }
+        }
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Takes the outcome of a request.
+    pub(crate) fn command_done(&mut self, site: &mut OwnSite<'_>, outcome: Outcome) {
+        let key = RequestId::from(KeyData::from_ffi(outcome.tag.key));
+        let done = self.in_flight.remove(key).expect("a request is done once");
+        let InFlight { session, queue, taken, cost } = done;
+        let device = self.all.get_mut(session).expect("a device waits for its requests");
+        device.release(cost);
+        self.wake_next(session, site.now());
+        if !self.queues.contains_key(queue) {
+            return;
+        }
+        let status = match outcome.result {
+            Ok(payload) => copy_in(site, &taken, payload),
+            // It was cancelled.
+            Err(Errno::SHUTDOWN) => return,
+            Err(Errno::OPNOTSUPP) => Status::Unsupported,
+            Err(_) => Status::IoErr,
+        };
+        self.give_back(queue, &taken, status);
+    }
+
+    /// Ends a round: drivers see what was given back and are called where they want to be.
+    pub(crate) fn round_over(&mut self, site: &mut OwnSite<'_>) {
+        for id in std::mem::take(&mut self.changed) {
+            let Some(queue) = self.queues.get_mut(id) else { continue };
+            queue.has_changed = false;
+            let wants_call = queue.ring.publish();
+            let session = queue.session;
+            if wants_call {
+                self.call(site, id);
+            }
+            if self.all[session].has_lost_memory() {
+                self.end(site, session, Leave::MemoryGone);
+            }
+        }
+        self.settle(site);
+        for tenant in std::mem::take(&mut self.held_back) {
+            let of_tenant = |device: &Device| device.export.tenant == tenant;
+            let waits = |device: &Device| of_tenant(device) && device.waits_for_memory();
+            let held_back = HeldBack::by_memory(self.all.values().any(waits));
+            site.note_outside(tenant, Door::VhostUser, held_back);
+        }
+    }
+
+    /// Returns when it wants its next round at the latest: `now` if it has work left.
+    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.rotation.has_more().then_some(now)
+    }
+
+    /// Returns whether a ring that is looked at has something.
+    pub(crate) fn has_arrived(&self) -> bool {
+        !self.stops && self.looked().any(Queue::has_work)
+    }
+
+    /// Has guests kick again. Returns whether the owner may sleep: not where something has come
+    /// meanwhile.
+    pub(crate) fn falls_asleep(&mut self) -> bool {
+        for id in &self.looked_at {
+            if let Some(queue) = self.queues.get_mut(*id) {
+                // Whatever comes of it is found by the look that follows.
+                let _ = queue.ring.allow_kicks();
+            }
+        }
+        !self.has_arrived()
+    }
+
+    /// Has guests not kick while the owner looks.
+    pub(crate) fn awake(&mut self) {
+        for id in &self.looked_at {
+            if let Some(queue) = self.queues.get_mut(*id) {
+                queue.ring.hold_kicks();
+            }
+        }
+    }
+
+    fn looked(&self) -> impl Iterator<Item = &Queue> {
+        self.looked_at.iter().filter_map(|id| self.queues.get(*id))
+    }
+
+    /// Queues the rings that have something, and has those kick again that had nothing for a while.
+    fn look(&mut self, now: Instant) {
+        for id in std::mem::take(&mut self.looked_at) {
+            let Some(queue) = self.queues.get_mut(id) else { continue };
+            let is_idle = now.saturating_since(queue.had_some) > LOOKS;
+            if is_idle && !queue.has_work() && queue.ring.allow_kicks() == Ok(false) {
+                queue.is_looked_at = false;
+                continue;
+            }
+            queue.ring.hold_kicks();
+            let has_work = queue.has_work();
+            self.looked_at.push(id);
+            if has_work {
+                self.queue(id, now);
+            }
+        }
+    }
+
+    /// Queues the ring in the rotation, and looks at it from now on.
+    pub(super) fn queue(&mut self, id: QueueId, now: Instant) {
+        let queue = &mut self.queues[id];
+        queue.had_some = now;
+        if !std::mem::replace(&mut queue.is_looked_at, true) {
+            queue.ring.hold_kicks();
+            self.looked_at.push(id);
+        }
+        if queue.enabled && !self.stops && !std::mem::replace(&mut queue.is_queued, true) {
+            let tenant = self.all[queue.session].export.tenant;
+            self.rotation.add(tenant, (tenant, id));
+        }
+    }
+
+    /// Takes chains until none is left, the device holds too much, or a quantum is used. Returns
+    /// the units of work that it took.
+    fn work_for(&mut self, site: &mut OwnSite<'_>, id: QueueId) -> i32 {
+        let Some(queue) = self.queues.get_mut(id) else { return 0 };
+        queue.is_queued = false;
+        let mut units = 0;
+        while units < QUANTUM && !self.stops {
+            match self.take_chain(site, id) {
+                Ok(0) => break,
+                Ok(more) => units += more,
+                Err(broken) => {
+                    self.break_ring(site, id, &broken);
+                    break;
+                }
+            }
+        }
+        units
+    }
+
+    /// Takes the next chain of a ring, or the request that has waited, and does what it wants.
+    /// Returns the units of work that it took; none where nothing can be taken.
+    fn take_chain(&mut self, site: &mut OwnSite<'_>, id: QueueId) -> Result<i32, Broken> {
+        let queue = &mut self.queues[id];
+        if let Some(pending) = queue.pending.take() {
+            return Ok(self.carry_out(site, id, pending));
+        }
+        let device = &self.all[queue.session];
+        let memory = Arc::clone(&device.memory);
+        let Some(chain) = queue.ring.pop(&memory)? else { return Ok(0) };
+        let buffers = chain.chain.ok();
+        let request = buffers.and_then(|all| Request::parse(&all, &memory, &device.seen).ok());
+        let Some(request) = request else {
+            // There is no place to say what is wrong with it.
+            queue.ring.push_used(chain.head, 0);
+            self.note_change(id);
+            return Ok(1);
+        };
+        Ok(self.carry_out(site, id, Taken { head: chain.head, request, memory }))
+    }
+
+    /// Does what a request wants, if its device may hold that. Returns the units of work that it
+    /// took; none where it waits.
+    fn carry_out(&mut self, site: &mut OwnSite<'_>, id: QueueId, taken: Taken) -> i32 {
+        let session = self.queues[id].session;
+        let device = &mut self.all[session];
+        let op = match taken.request.op {
+            Ok(Op::GetId) => {
+                let copied = taken.request.copy_in(&taken.memory, 0, &id_of(&device.export.name));
+                let status = if copied.is_ok() { Status::Ok } else { Status::IoErr };
+                self.give_back(id, &taken, status);
+                return ANSWER;
+            }
+            Ok(op) => op,
+            Err(status) => {
+                self.give_back(id, &taken, status);
+                return 1;
+            }
+        };
+        let cost = COST + data_of(op);
+        if !device.hold(id, cost) {
+            self.held_back.push(device.export.tenant);
+            self.queues[id].pending = Some(taken);
+            return 0;
+        }
+        let (client, export) = (device.client, Arc::clone(&device.export));
+        match command(site, &taken, op, export.offset, device.writes_through()) {
+            Ok(command) => {
+                let done = InFlight { session, queue: id, taken, cost };
+                let key = self.in_flight.insert(done).data().as_ffi();
+                site.submit_by(Door::VhostUser, client, &export, key, command);
+            }
+            Err(status) => {
+                device.release(cost);
+                self.give_back(id, &taken, status);
+            }
+        }
+        self.wake_next(session, site.now());
+        1
+    }
+
+    /// Queues the ring that is the next to hold something more of a device.
+    fn wake_next(&mut self, session: SessionId, now: Instant) {
+        let device = &self.all[session];
+        if let Some(&next) = device.waiting.front() {
+            self.held_back.push(device.export.tenant);
+            self.queue(next, now);
+        }
+    }
+
+    /// Gives a chain back.
+    fn give_back(&mut self, id: QueueId, taken: &Taken, status: Status) {
+        // Where its status cannot be written any more, nothing can.
+        let written = taken.request.finish(&taken.memory, status).unwrap_or(0);
+        self.queues[id].ring.push_used(taken.head, written);
+        self.note_change(id);
+    }
+
+    /// Notes that the driver is to be told of something.
+    pub(super) fn note_change(&mut self, id: QueueId) {
+        if !std::mem::replace(&mut self.queues[id].has_changed, true) {
+            self.changed.push(id);
+        }
+    }
+
+    fn call(&mut self, site: &mut OwnSite<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
+        let Some(call) = &queue.call else { return };
+        if std::mem::replace(&mut queue.is_calling, true) {
+            queue.calls_again = true;
+        } else {
+            let token = Token::Front(Operation::Call.token(id));
+            site.ring().signal(token, call);
+        }
+    }
+
+    /// Ends a device: its rings are gone, and it is when the disk works on none of its requests.
+    pub(super) fn end(&mut self, site: &mut OwnSite<'_>, session: SessionId, why: Leave) {
+        let Some(device) = self.all.get_mut(session) else { return };
+        device.leave.get_or_insert(why);
+        device.order = None;
+        for id in device.queues_running() {
+            self.remove_queue(site, id);
+        }
+        let device = &mut self.all[session];
+        device.rings.clear();
+        device.waiting.clear();
+        self.held_back.push(device.export.tenant);
+        self.waiting.push(session);
+    }
+
+    /// Forgets a device that has ended.
+    pub(super) fn forget(&mut self, session: SessionId, why: Leave) {
+        let device = self.all.remove(session).expect("it is here");
+        let Device { client, memory, answers, .. } = device;
+        answers.send(FromDevice::Retired(memory));
+        self.gone.push(Gone { client, why: Some(why) });
+    }
+
+    /// Tells a file of a front-end's, where there is one.
+    pub(super) fn tell(site: &mut OwnSite<'_>, id: QueueId, file: Option<&Arc<OwnedFd>>) {
+        if let Some(file) = file {
+            site.ring().signal(Token::Front(Operation::Err.token(id)), file);
+        }
+    }
+}
+
+/// What a request is to the disk, in which its export begins there; or how it ends at once.
+fn command(
+    site: &mut OwnSite<'_>,
+    taken: &Taken,
+    op: Op,
+    base: u64,
+    fua: bool,
+) -> Result<CommandOp, Status> {
+    let short = |len: u64| u32::try_from(len).map_err(|_| Status::IoErr);
+    Ok(match op {
+        Op::Read { offset, len } => CommandOp::Read { offset: base + offset, len },
+        Op::Write { offset, len } => {
+            let len = usize::try_from(len).map_err(|_| Status::IoErr)?;
+            let mut data = site.ring().buffer(len);
+            data.resize(len, 0);
+            let copied = taken.request.copy_out(&taken.memory, &mut data);
+            copied.map_err(|_| Status::IoErr)?;
+            CommandOp::Write { offset: base + offset, data: data.freeze(), fua }
+        }
+        Op::Flush => CommandOp::Flush,
+        Op::Discard { offset, len } => {
+            CommandOp::Trim { offset: base + offset, len: short(len)?, fua }
+        }
+        Op::WriteZeroes { offset, len, unmap } => {
+            let (offset, len, fast) = (base + offset, short(len)?, false);
+            CommandOp::Zero { offset, len, fua, allocate: !unmap, fast }
+        }
+        Op::GetId => unreachable!("it is answered at once"),
+    })
+}
+
+/// The bytes that a request has the disk hold.
+fn data_of(op: Op) -> usize {
+    match op {
+        Op::Read { len, .. } | Op::Write { len, .. } => {
+            usize::try_from(len).expect("a u32 fits in memory sizes")
+        }
+        Op::Flush | Op::GetId | Op::Discard { .. } | Op::WriteZeroes { .. } => 0,
+    }
+}
+
+/// Copies what was read into the guest.
+fn copy_in(site: &mut OwnSite<'_>, taken: &Taken, payload: Payload) -> Status {
+    let (mut at, mut status) = (0, Status::Ok);
+    for buffer in payload {
+        if taken.request.copy_in(&taken.memory, at, &buffer).is_err() {
+            status = Status::IoErr;
+        }
+        at += len_of(&buffer);
+        site.ring().give_back(buffer);
+    }
+    status
+}
+
+fn len_of(buffer: &Bytes) -> u64 {
+    u64::try_from(buffer.len()).expect("it fits")
+}
+
+/// The name of an export as a driver asks for it: as many bytes as there is room for.
+fn id_of(name: &str) -> [u8; blk::ID_LEN] {
+    let mut id = [0; blk::ID_LEN];
+    let len = name.len().min(id.len());
+    id[..len].copy_from_slice(&name.as_bytes()[..len]);
+    id
+}

@@ -1,0 +1,362 @@
+//! The thread that has the sockets of front-ends: it accepts them, holds a [`Session`] with each,
+//! and hands what they want to the owner of their disk.
+//!
+//! ```text
+//!   accept ──▶ attach ──▶ receive ──▶ order ──▶ owner
+//!                            ▲                    │  the socket is not read until it has answered
+//!                            └──────── answer ◀───┘
+//! ```
+//!
+//! A front-end that begins a message has ten seconds for the rest, and one that does not read what
+//! it is answered is cut off when its socket is full. What one sends costs the others a few
+//! messages at a time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use paternoster_disk::{Completion, Fd, IoEngine, MonotonicClock, Ring};
+use paternoster_nbd::proto::TransmissionFlags;
+use paternoster_vhost::blk;
+use paternoster_vhost::{Offer, Order, Progress, Sealed, Session};
+use rustix::io::Errno;
+use slotmap::SlotMap;
+
+use super::listening::{Handle, Listener};
+use super::{Answers, FromDevice, NewDevice, SessionId, ToDevice, ToFrontEnds, socket};
+use crate::acceptor::deadline;
+use crate::clients::Leave;
+use crate::export_table::ServedExports;
+use crate::log::Limits;
+use crate::messages::OwnerHandle;
+use crate::peer::Peer;
+
+/// How long the rest of a message may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long to wait after the system had no descriptor for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Pieces of messages that are taken of one front-end at a time.
+const PIECES: usize = 16;
+
+/// Names an operation on the thread's ring.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    Accept(u64),
+    Readable(SessionId),
+    Wake,
+}
+
+/// A front-end that is connected.
+#[derive(Debug)]
+struct FrontEnd {
+    socket: Fd,
+    peer: Peer,
+    /// The number of its listener.
+    listener: u64,
+    export: String,
+    owner: OwnerHandle,
+    /// None until it is known what the device is.
+    session: Option<Session>,
+    sealed: Sealed,
+    /// Whether its socket is waited for.
+    is_watched: bool,
+    /// When it is cut off unless the message that it has begun is whole by then.
+    due: Option<u64>,
+}
+
+/// All front-ends, on the thread that has them.
+pub(super) struct FrontEnds {
+    ring: Ring<Token>,
+    handle: Handle,
+    inbox: mpsc::Receiver<ToFrontEnds>,
+    exports: Arc<ServedExports>,
+    listeners: BTreeMap<u64, Listener>,
+    /// Listeners that wait for descriptors, and until when.
+    paused: Vec<(u64, u64)>,
+    all: SlotMap<SessionId, FrontEnd>,
+    limits: Limits,
+    ends: bool,
+}
+
+impl FrontEnds {
+    /// None yet, on the thread that calls this, which it must not leave.
+    pub(super) fn new(
+        io: IoEngine,
+        handle: Handle,
+        inbox: mpsc::Receiver<ToFrontEnds>,
+        exports: Arc<ServedExports>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            ring: Ring::new(io)?,
+            handle,
+            inbox,
+            exports,
+            listeners: BTreeMap::new(),
+            paused: Vec::new(),
+            all: SlotMap::with_key(),
+            limits: Limits::default(),
+            ends: false,
+        })
+    }
+
+    /// Serves until the server has ended.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        self.watch_waker();
+        let mut completions = Vec::new();
+        while !self.ends {
+            let due = self.next_due();
+            self.ring.wait(due)?;
+            self.ring.take_completions(&mut completions);
+            for completion in completions.drain(..) {
+                self.handle(completion);
+            }
+            while let Ok(message) = self.inbox.try_recv() {
+                self.take(message);
+            }
+            self.handle_due();
+        }
+        self.limits.report_rest();
+        Ok(())
+    }
+
+    fn watch_waker(&mut self) {
+        self.ring.poll_readable(Token::Wake, self.handle.waker.fd());
+    }
+
+    fn handle(&mut self, completion: Completion<Token>) {
+        let Completion { token, result, output } = completion;
+        match token {
+            Token::Accept(number) => self.accepted(number, output.into_socket(), result),
+            Token::Readable(id) => {
+                if let Some(front_end) = self.all.get_mut(id) {
+                    front_end.is_watched = false;
+                    self.receive(id);
+                }
+            }
+            Token::Wake => {
+                self.handle.waker.clear();
+                self.watch_waker();
+            }
+        }
+    }
+
+    fn take(&mut self, message: ToFrontEnds) {
+        match message {
+            ToFrontEnds::Device(id, FromDevice::Ended) => drop(self.all.remove(id)),
+            ToFrontEnds::Device(_, FromDevice::Retired(_)) => {}
+            ToFrontEnds::Device(id, FromDevice::Attached(device)) => self.begin(id, &device),
+            ToFrontEnds::Device(id, FromDevice::Answer(answer)) => {
+                let Some(front_end) = self.all.get_mut(id) else { return };
+                let session = front_end.session.as_mut().expect("it has sent an order");
+                let progress = session.answer(answer);
+                if self.went_on(id, progress) {
+                    self.receive(id);
+                }
+            }
+            ToFrontEnds::Device(id, FromDevice::Broken(ring, base)) => {
+                let session = self.all.get_mut(id).and_then(|one| one.session.as_mut());
+                if let Some(session) = session {
+                    session.ring_broken(ring, base);
+                }
+            }
+            ToFrontEnds::Listen(listener) => {
+                let number = listener.number;
+                self.listeners.insert(number, listener);
+                self.accept(number);
+            }
+            ToFrontEnds::Forget(number) => drop(self.listeners.remove(&number)),
+            ToFrontEnds::StopListening => self.listeners.clear(),
+            ToFrontEnds::End => self.ends = true,
+        }
+    }
+
+    fn accept(&mut self, number: u64) {
+        if let Some(listener) = self.listeners.get(&number) {
+            self.ring.accept(Token::Accept(number), &listener.socket);
+        }
+    }
+
+    fn accepted(&mut self, number: u64, socket: Option<OwnedFd>, result: Result<u32, Errno>) {
+        match (socket, result) {
+            (Some(socket), _) => {
+                self.attach(number, Arc::new(socket));
+                self.accept(number);
+            }
+            (None, Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                let kind = "no descriptor is left for a front-end; it has to wait";
+                if let Some(line) = self.limits.admit(kind, Instant::now()) {
+                    tracing::warn!(left_out = line.left_out, "{kind}");
+                }
+                self.paused.push((deadline(ACCEPT_PAUSE), number));
+            }
+            // The front-end has given up before it was accepted.
+            (None, _) => self.accept(number),
+        }
+    }
+
+    /// Takes a front-end in, if its export has room and no other.
+    fn attach(&mut self, number: u64, socket: Fd) {
+        let peer = Peer::of(&*socket, false);
+        let Some(Listener { export, sealed, .. }) = self.listeners.get(&number) else { return };
+        let (export, sealed) = (export.clone(), *sealed);
+        let other = self.all.values().find(|other| other.listener == number);
+        if let Some(FrontEnd { peer: other, .. }) = other {
+            let why = format!("{other} has it, and there is one front-end for each");
+            return self.report_refused(&export, peer, &why);
+        }
+        let entry = self.exports.get(&export).filter(|entry| !entry.is_leaving);
+        let Some(entry) = entry else {
+            return self.report_refused(&export, peer, &"it is being removed");
+        };
+        let admitted = match entry.room.admit() {
+            Ok(admitted) => admitted,
+            Err(no_room) => return self.report_refused(&export, peer, &no_room),
+        };
+        let owner = entry.owner.clone();
+        let id = self.all.insert(FrontEnd {
+            socket,
+            peer,
+            listener: number,
+            export,
+            owner: owner.clone(),
+            session: None,
+            sealed,
+            is_watched: false,
+            due: None,
+        });
+        let new = NewDevice {
+            export: Arc::clone(&entry.export),
+            size: entry.info.size,
+            read_only: entry.info.flags.contains(TransmissionFlags::READ_ONLY),
+            peer,
+            admitted,
+            answers: Answers { session: id, to: self.handle.clone() },
+        };
+        owner.tell_device(id, ToDevice::Attach(new));
+    }
+
+    /// Begins the session of a front-end.
+    fn begin(&mut self, id: SessionId, device: &blk::Device) {
+        let Some(front_end) = self.all.get_mut(id) else { return };
+        front_end.session = Some(Session::new(Offer {
+            features: device.features(),
+            config: device.config(true),
+            queues: device.queues,
+            sealed: front_end.sealed,
+        }));
+        self.receive(id);
+    }
+
+    /// Receives what a front-end has sent, for as long as it may, and then waits for more.
+    fn receive(&mut self, id: SessionId) {
+        for _ in 0..PIECES {
+            let front_end = &mut self.all[id];
+            let session = front_end.session.as_mut().expect("it has begun");
+            let wanted = session.wanted();
+            if wanted == 0 {
+                return;
+            }
+            let mut bytes = vec![0; wanted];
+            let progress = match socket::receive(&front_end.socket, &mut bytes) {
+                Ok((0, _)) => return self.end(id, Leave::HungUp),
+                Ok((count, descriptors)) => session.receive(&bytes[..count], descriptors),
+                Err(Errno::WOULDBLOCK) => break,
+                Err(errno) => return self.end(id, Leave::Broken(errno)),
+            };
+            if !self.went_on(id, progress) {
+                return;
+            }
+        }
+        let front_end = &mut self.all[id];
+        if !std::mem::replace(&mut front_end.is_watched, true) {
+            self.ring.poll_readable(Token::Readable(id), &front_end.socket);
+        }
+    }
+
+    /// Does what has come of a message, and sends the reply. Returns whether the session goes on.
+    fn went_on(
+        &mut self,
+        id: SessionId,
+        progress: Result<Progress, paternoster_vhost::SessionError>,
+    ) -> bool {
+        let front_end = &mut self.all[id];
+        let session = front_end.session.as_mut().expect("it has begun");
+        let is_within = session.is_within_message();
+        front_end.due = is_within.then(|| front_end.due.unwrap_or_else(|| deadline(DEADLINE)));
+        let sent =
+            session.take_output().map_or(Ok(()), |output| socket::send(&front_end.socket, &output));
+        match progress {
+            Ok(Progress::NeedMore) => {}
+            Ok(Progress::Order(order)) => self.hand_over(id, order),
+            Ok(Progress::Refused(refusal)) => {
+                self.report("a message of a front-end was refused", id, &refusal);
+            }
+            Err(error) => {
+                self.report("the session of a front-end has ended", id, &error);
+                self.end(id, Leave::Refused);
+                return false;
+            }
+        }
+        if let Err(errno) = sent {
+            self.end(id, Leave::Broken(errno));
+        }
+        sent.is_ok()
+    }
+
+    fn hand_over(&mut self, id: SessionId, order: Order) {
+        self.all[id].owner.tell_device(id, ToDevice::Order(order));
+    }
+
+    /// Ends a session. Its device ends what the disk works on.
+    fn end(&mut self, id: SessionId, why: Leave) {
+        let front_end = self.all.remove(id).expect("it is here");
+        front_end.owner.tell_device(id, ToDevice::Detach(why));
+    }
+
+    fn report(&mut self, kind: &'static str, id: SessionId, why: &dyn fmt::Display) {
+        let FrontEnd { export, peer, .. } = &self.all[id];
+        if let Some(line) = self.limits.admit(kind, Instant::now()) {
+            let left_out = line.left_out;
+            tracing::warn!(export, peer = peer.to_string(), left_out, "{kind}: {why}");
+        }
+    }
+
+    fn report_refused(&mut self, export: &str, peer: Peer, why: &dyn fmt::Display) {
+        let kind = "a front-end was refused an export";
+        if let Some(line) = self.limits.admit(kind, Instant::now()) {
+            let left_out = line.left_out;
+            tracing::info!(export, peer = peer.to_string(), left_out, "{kind}: {why}");
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        let messages = self.all.values().filter_map(|front_end| front_end.due);
+        messages.chain(self.paused.iter().map(|(until, _)| *until)).min()
+    }
+
+    fn handle_due(&mut self) {
+        let now = MonotonicClock::monotonic_now();
+        let is_due =
+            |(id, one): (SessionId, &FrontEnd)| one.due.is_some_and(|due| due <= now).then_some(id);
+        for id in self.all.iter().filter_map(is_due).collect::<Vec<_>>() {
+            let why = "the rest of a message has not come in 10 s";
+            self.report("the session of a front-end has ended", id, &why);
+            self.end(id, Leave::Refused);
+        }
+        let mut over = Vec::new();
+        self.paused.retain(|&(until, number)| {
+            if until <= now {
+                over.push(number);
+            }
+            until > now
+        });
+        for number in over {
+            self.accept(number);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The sockets on which front-ends connect, and the thread that has them: it begins with the first.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use anyhow::Result;
+use paternoster_disk::{Fd, IoEngine, Waker};
+use paternoster_vhost::Sealed;
+
+use super::ToFrontEnds;
+use super::front_ends::FrontEnds;
+use crate::config::{ExportKeys, VhostMemory};
+use crate::export_table::ServedExports;
+use crate::sockets::{BindError, Patience, SocketFile, bind_unix_with};
+use crate::watched::{Watchers, join, spawn};
+
+/// A unix socket on which the front-end of an export connects.
+#[derive(Debug)]
+pub(crate) struct VhostSocket {
+    pub(crate) listener: UnixListener,
+    pub(crate) file: SocketFile,
+    /// Whether memory may be such as can be taken away.
+    pub(crate) sealed: Sealed,
+}
+
+impl VhostSocket {
+    /// Listens where an export says that virtual machines attach to it, if it does.
+    pub(crate) fn of(keys: &ExportKeys, patience: Patience) -> Result<Option<Self>, BindError> {
+        let Some(path) = &keys.vhost_user else { return Ok(None) };
+        let listener = bind_unix_with(path, keys.vhost_user_mode, patience)?;
+        let sealed = match keys.vhost_user_memory {
+            VhostMemory::Any => Sealed::Any,
+            VhostMemory::Sealed => Sealed::Required,
+        };
+        Ok(Some(Self { listener, file: SocketFile::new(path), sealed }))
+    }
+}
+
+/// The same, as the thread has it.
+#[derive(Debug)]
+pub(super) struct Listener {
+    /// Its name on that thread.
+    pub(super) number: u64,
+    pub(super) socket: Fd,
+    pub(super) export: String,
+    pub(super) sealed: Sealed,
+}
+
+/// All sockets of front-ends.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    io: IoEngine,
+    exports: Arc<ServedExports>,
+    failures: mpsc::Sender<String>,
+    /// None until a socket is there, and once the server has ended.
+    thread: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Running {
+    to: Handle,
+    thread: JoinHandle<io::Result<()>>,
+    /// Sockets so far.
+    sockets: u64,
+}
+
+/// Sends messages to the thread.
+#[derive(Clone, Debug)]
+pub(super) struct Handle {
+    pub(super) sender: mpsc::Sender<ToFrontEnds>,
+    pub(super) waker: Waker,
+}
+
+impl Handle {
+    pub(super) fn send(&self, message: ToFrontEnds) {
+        // Where that thread has ended, so has the server.
+        let _ = self.sender.send(message);
+        self.waker.wake();
+    }
+}
+
+/// Front-ends of an export connect for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    number: u64,
+    to: Handle,
+    _file: SocketFile,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.to.send(ToFrontEnds::Forget(self.number));
+    }
+}
+
+impl Sockets {
+    /// None yet; front-ends find these exports.
+    pub(crate) fn new(
+        io: IoEngine,
+        exports: Arc<ServedExports>,
+        failures: mpsc::Sender<String>,
+    ) -> Self {
+        Self { io, exports, failures, thread: Mutex::default() }
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<Running>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has front-ends of an export, which is served, connect on that socket.
+    pub(crate) fn listen(&self, export: &str, socket: VhostSocket) -> Result<()> {
+        let VhostSocket { listener, file, sealed } = socket;
+        let mut thread = self.begin()?;
+        let running = thread.as_mut().expect("it has begun");
+        running.sockets += 1;
+        let (number, to) = (running.sockets, running.to.clone());
+        let listening = Arc::new(Listening { number, to: to.clone(), _file: file });
+        self.exports.change(export, |entry| entry.listening = Some(listening));
+        let (socket, export) = (Arc::new(listener.into()), export.to_owned());
+        to.send(ToFrontEnds::Listen(Listener { number, socket, export, sealed }));
+        Ok(())
+    }
+
+    /// Starts the thread, unless it is there.
+    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, Option<Running>>> {
+        let mut thread = self.thread();
+        if thread.is_none() {
+            *thread = Some(self.start()?);
+        }
+        Ok(thread)
+    }
+
+    fn start(&self) -> Result<Running> {
+        let (sender, inbox) = mpsc::channel();
+        let to = Handle { sender, waker: Waker::new()? };
+        // The server waits for its end by itself, when all disks have ended.
+        let watch = Watchers { failures: self.failures.clone(), alive: mpsc::channel().0 };
+        let (io, of_thread, exports) = (self.io, to.clone(), Arc::clone(&self.exports));
+        let thread =
+            spawn("vhost", &watch, move || FrontEnds::new(io, of_thread, inbox, exports)?.run())?;
+        Ok(Running { to, thread, sockets: 0 })
+    }
+
+    /// Nobody connects any more; those that have stay.
+    pub(crate) fn stop_listening(&self) {
+        if let Some(running) = &*self.thread() {
+            running.to.send(ToFrontEnds::StopListening);
+        }
+    }
+
+    /// Ends the thread; all disks have ended, and so all sessions.
+    pub(crate) fn end(&self) -> Result<()> {
+        let Some(running) = self.thread().take() else { return Ok(()) };
+        running.to.send(ToFrontEnds::End);
+        join(running.thread)
+    }
+}

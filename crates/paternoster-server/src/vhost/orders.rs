@@ -1,0 +1,283 @@
+//! What front-ends want of their devices, on the owner's thread.
+//!
+//! An order is done at once, or when the requests are that it has to wait for: the session sends
+//! nothing more until it is answered.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use paternoster_disk::Token;
+use paternoster_vhost::{Answer, InvalidRegion, Memory, Order, SplitRing, Start};
+
+use super::device::{Ring, Waits};
+use super::queue::{Operation, Queue, QueueId};
+use super::{Devices, FromDevice, SessionId};
+use crate::clients::{Leave, Site as _};
+use crate::connections::OwnSite;
+
+impl Devices {
+    /// The front-end of a device is gone.
+    pub(crate) fn detach(&mut self, site: &mut OwnSite<'_>, session: SessionId, why: Leave) {
+        self.end(site, session, why);
+    }
+
+    /// Does what a front-end wants, or has it done when it can be.
+    pub(crate) fn obey(&mut self, site: &mut OwnSite<'_>, session: SessionId, order: Order) {
+        let Some(device) = self.all.get_mut(session).filter(|one| one.leave.is_none()) else {
+            // Its session is told that it is gone.
+            return;
+        };
+        match order {
+            Order::Features(features) => device.features = features,
+            Order::Writeback(writeback) => device.writeback = writeback,
+            Order::Inflight(inflight) => device.inflight = Some(inflight),
+            Order::Start(number, start) => {
+                let started = self.start(site, session, number, start);
+                let answer = started.map_or_else(Answer::Refused, |()| Answer::Done);
+                return self.all[session].answer(answer);
+            }
+            Order::Enable(number, enabled) => self.enable(site, session, number, enabled),
+            Order::DisableAll => {
+                for id in device.queues_running() {
+                    self.queues[id].enabled = false;
+                }
+            }
+            Order::Kick(number, file) => {
+                if let Some(id) = self.running(session, number) {
+                    let ring = site.ring();
+                    let kick = ring.watch(Token::Front(Operation::Kick.token(id)), &file);
+                    ring.end_watch(std::mem::replace(&mut self.queues[id].kick, kick));
+                }
+            }
+            Order::Call(number, file) => {
+                if let Some(id) = self.running(session, number) {
+                    let queue = &mut self.queues[id];
+                    queue.call = file;
+                    queue.ring.owe_call();
+                    self.note_change(id);
+                }
+            }
+            Order::Err(number, file) => {
+                if let Some(id) = self.running(session, number) {
+                    self.queues[id].err = file;
+                }
+            }
+            Order::Memory(memory) => return self.change_memory(site, session, memory),
+            Order::Stop(number) => return self.begin_stop(session, number),
+            Order::Reset => {
+                for id in device.queues_running() {
+                    self.queues[id].ring.stop();
+                }
+                return self.wait(session, Waits::Reset);
+            }
+        }
+        self.all[session].answer(Answer::Done);
+    }
+
+    /// The ring of that number, if it runs.
+    fn running(&self, session: SessionId, number: u16) -> Option<QueueId> {
+        match self.all[session].rings.get(&number)? {
+            Ring::Runs(id) => Some(*id),
+            Ring::Waits(_) | Ring::Broken(_) => None,
+        }
+    }
+
+    fn wait(&mut self, session: SessionId, order: Waits) {
+        self.all[session].order = Some(order);
+        self.waiting.push(session);
+    }
+
+    /// Starts a ring; one that comes before there is memory when that comes.
+    fn start(
+        &mut self,
+        site: &mut OwnSite<'_>,
+        session: SessionId,
+        number: u16,
+        start: Start,
+    ) -> Result<(), String> {
+        let device = &mut self.all[session];
+        if device.memory.is_empty() {
+            device.rings.insert(number, Ring::Waits(start));
+            return Ok(());
+        }
+        let Start { size, addresses, base, kick, call, err, enabled } = start;
+        let ring = SplitRing::new(&device.memory, size, addresses, base, device.features);
+        let mut ring = ring.map_err(|error| error.to_string())?;
+        let inflight = device.inflight.as_ref().and_then(|all| all.ring(number, size));
+        let export = Arc::clone(&device.export);
+        match inflight.map(|inflight| ring.recover(inflight)) {
+            None | Some(Ok(()) | Err(InvalidRegion::New)) => {}
+            Some(Err(invalid)) => self.report(
+                "the memory of requests in flight is begun anew",
+                &format!("{}, ring {number}", export.name),
+                &invalid,
+            ),
+        }
+        let now = site.now();
+        let id = self.queues.insert_with_key(|id| Queue {
+            session,
+            number,
+            ring,
+            enabled,
+            kick: site.ring().watch(Token::Front(Operation::Kick.token(id)), &kick),
+            call,
+            err,
+            pending: None,
+            is_queued: false,
+            is_looked_at: false,
+            had_some: now,
+            has_changed: false,
+            is_calling: false,
+            calls_again: false,
+        });
+        self.all[session].rings.insert(number, Ring::Runs(id));
+        // A call is owed, and chains may be there for which nobody kicks.
+        self.note_change(id);
+        self.queue(id, now);
+        Ok(())
+    }
+
+    fn enable(&mut self, site: &OwnSite<'_>, session: SessionId, number: u16, enabled: bool) {
+        match self.all[session].rings.get_mut(&number) {
+            Some(Ring::Waits(start)) => start.enabled = enabled,
+            Some(&mut Ring::Runs(id)) => {
+                self.queues[id].enabled = enabled;
+                self.queue(id, site.now());
+            }
+            Some(Ring::Broken(_)) | None => {}
+        }
+    }
+
+    /// Rings go on in other memory, at their addresses; those that are not there are broken.
+    fn change_memory(&mut self, site: &mut OwnSite<'_>, session: SessionId, memory: Memory) {
+        let device = &mut self.all[session];
+        let before = std::mem::replace(&mut device.memory, Arc::new(memory));
+        let memory = Arc::clone(&device.memory);
+        for id in device.queues_running() {
+            if let Err(outside) = self.queues[id].ring.move_to(&memory) {
+                self.break_ring(site, id, &outside);
+            }
+        }
+        drop(memory);
+        let device = &mut self.all[session];
+        for (number, start) in device.take_waiting() {
+            let (base, err) = (start.base, start.err.clone());
+            if let Err(why) = self.start(site, session, number, start) {
+                self.broke(session, number, base, &why);
+                if let Some(err) = err {
+                    Self::tell(site, QueueId::default(), Some(&err));
+                }
+            }
+        }
+        self.wait(session, Waits::Memory(before));
+    }
+
+    /// Has a ring take no more chains.
+    fn begin_stop(&mut self, session: SessionId, number: u16) {
+        let device = &mut self.all[session];
+        match device.rings.get(&number) {
+            Some(&Ring::Runs(id)) => {
+                self.queues[id].ring.stop();
+                self.wait(session, Waits::Stop(number));
+            }
+            other => {
+                let base = match other {
+                    Some(Ring::Waits(start)) => start.base,
+                    Some(&Ring::Broken(base)) => base,
+                    Some(Ring::Runs(_)) | None => 0,
+                };
+                device.rings.remove(&number);
+                device.answer(Answer::Base(base));
+            }
+        }
+    }
+
+    /// A ring is broken: it is gone until the front-end sets it up anew.
+    pub(super) fn break_ring(
+        &mut self,
+        site: &mut OwnSite<'_>,
+        id: QueueId,
+        why: &dyn fmt::Display,
+    ) {
+        let Queue { session, number, ring, err, .. } = self.remove_queue(site, id);
+        self.broke(session, number, ring.next_available(), why);
+        Self::tell(site, id, err.as_ref());
+    }
+
+    fn broke(&mut self, session: SessionId, number: u16, base: u16, why: &dyn fmt::Display) {
+        let device = &mut self.all[session];
+        device.rings.insert(number, Ring::Broken(base));
+        device.answers.send(FromDevice::Broken(number, base));
+        let of = format!("{}, ring {number}", device.export.name);
+        self.report("a ring of a device is broken", &of, why);
+    }
+
+    /// Takes a ring away that runs. What the disk works on of it ends unanswered.
+    pub(super) fn remove_queue(&mut self, site: &mut OwnSite<'_>, id: QueueId) -> Queue {
+        let queue = self.queues.remove(id).expect("it runs");
+        site.ring().end_watch(queue.kick);
+        self.all[queue.session].waiting.retain(|&waiting| waiting != id);
+        queue
+    }
+
+    /// Answers the orders, and forgets the devices, whose requests are done.
+    pub(super) fn settle(&mut self, site: &mut OwnSite<'_>) {
+        for session in std::mem::take(&mut self.waiting) {
+            let Some(device) = self.all.get_mut(session) else { continue };
+            if let Some(why) = device.leave {
+                if device.in_flight == 0 {
+                    self.forget(session, why);
+                } else {
+                    self.waiting.push(session);
+                }
+                continue;
+            }
+            match device.order.take() {
+                None => {}
+                Some(Waits::Memory(before)) if Arc::strong_count(&before) == 1 => {
+                    device.answers.send(FromDevice::Retired(before));
+                    device.answer(Answer::Done);
+                }
+                Some(Waits::Stop(number)) if self.has_stopped(session, number) => {
+                    self.stopped(site, session, number);
+                }
+                Some(Waits::Reset) if self.is_idle(session) => {
+                    let device = &mut self.all[session];
+                    for id in device.queues_running() {
+                        self.remove_queue(site, id);
+                    }
+                    let device = &mut self.all[session];
+                    device.rings.clear();
+                    device.answer(Answer::Done);
+                }
+                Some(waits) => self.wait(session, waits),
+            }
+        }
+    }
+
+    /// Returns whether all that a ring has taken is given back; it may be broken meanwhile.
+    fn has_stopped(&self, session: SessionId, number: u16) -> bool {
+        self.running(session, number).is_none_or(|id| self.queues[id].is_idle())
+    }
+
+    fn is_idle(&self, session: SessionId) -> bool {
+        self.all[session].queues_running().into_iter().all(|id| self.queues[id].is_idle())
+    }
+
+    /// A ring has stopped, and all of its chains are published.
+    fn stopped(&mut self, site: &mut OwnSite<'_>, session: SessionId, number: u16) {
+        let base = match self.all[session].rings.remove(&number) {
+            Some(Ring::Runs(id)) => self.remove_queue(site, id).ring.next_available(),
+            Some(Ring::Broken(base)) => base,
+            Some(Ring::Waits(_)) | None => unreachable!("it ran"),
+        };
+        self.all[session].answer(Answer::Base(base));
+    }
+
+    fn report(&mut self, kind: &'static str, of: &str, why: &dyn fmt::Display) {
+        if let Some(line) = self.limits.admit(kind, Instant::now()) {
+            tracing::warn!(export = of, left_out = line.left_out, "{kind}: {why}");
+        }
+    }
+}
