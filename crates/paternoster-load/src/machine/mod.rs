@@ -35,11 +35,13 @@ pub struct Shape {
     pub room: u32,
     /// Features that its driver accepts, of those that are offered.
     pub features: Features,
+    /// Whether the file of its memory can never be made shorter.
+    pub sealed: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { queues: 1, slots: 32, room: 64 << 10, features: Features::all() }
+        Self { queues: 1, slots: 32, room: 64 << 10, features: Features::all(), sealed: true }
     }
 }
 
@@ -63,7 +65,7 @@ impl Machine {
     /// Attaches a new machine to the export of a socket.
     pub fn attach(socket: &Path, shape: Shape) -> Result<Self> {
         let bytes = u64::from(shape.queues) * ring::bytes(shape.slots, shape.room);
-        let guest = Guest::new(bytes)?;
+        let guest = if shape.sealed { Guest::new(bytes)? } else { Guest::unsealed(bytes)? };
         let mut front_end = FrontEnd::connect(socket)?;
         let (features, config) = agree(&mut front_end, shape)?;
         let sizes = [shape.queues, ring::size(shape.slots), 0, 0].map(u16::to_ne_bytes).concat();

@@ -57,6 +57,7 @@ pub struct Ring {
     features: Features,
     kick: OwnedFd,
     call: OwnedFd,
+    err: OwnedFd,
     free: Vec<u16>,
     /// Whether the data of each slot comes from the device.
     reads: Vec<bool>,
@@ -105,6 +106,7 @@ impl Ring {
             features: Features::empty(),
             kick: event()?,
             call: event()?,
+            err: event()?,
             free: (0..slots).rev().collect(),
             reads: vec![false; usize::from(slots)],
             available: 0,
@@ -125,7 +127,7 @@ impl Ring {
     }
 
     /// Has the server start it, or go on where a server before it was.
-    pub(super) fn start(
+    pub fn start(
         &mut self,
         front_end: &mut FrontEnd,
         guest: &Guest,
@@ -141,6 +143,7 @@ impl Ring {
         front_end.tell(request::SET_VRING_ADDR, &[words(0), longs].concat(), NO_FILES)?;
         let number = u64::from(self.number).to_ne_bytes();
         front_end.tell(request::SET_VRING_CALL, &number, &[&self.call])?;
+        front_end.tell(request::SET_VRING_ERR, &number, &[&self.err])?;
         front_end.tell(request::SET_VRING_KICK, &number, &[&self.kick])?;
         front_end.tell(request::SET_VRING_ENABLE, &words(1), NO_FILES)?;
         // From the next used entry on.
@@ -154,6 +157,18 @@ impl Ring {
         self.offer(guest, slot, ask);
         self.publish(guest)?;
         Ok(slot)
+    }
+
+    /// Kicks the server, whether it wants that or not.
+    pub fn kick(&mut self) -> Result<()> {
+        self.kicks += 1;
+        rustix::io::write(&self.kick, &1_u64.to_ne_bytes())?;
+        Ok(())
+    }
+
+    /// Returns whether the server has said that the ring is broken, since the last time.
+    pub fn is_broken(&self) -> bool {
+        rustix::io::read(&self.err, &mut [0; 8]).is_ok()
     }
 
     /// Returns whether a slot is free.
@@ -205,6 +220,21 @@ impl Ring {
         self.available = self.available.wrapping_add(1);
     }
 
+    /// Says that so many chains more are available than there are.
+    pub fn run_ahead(&mut self, guest: &Guest, by: u16) -> Result<()> {
+        let [_, available, _, _] = self.places();
+        guest.store(available + 2, self.available.wrapping_add(by));
+        self.kick()
+    }
+
+    /// Is as one that has never asked for anything.
+    pub fn forget(&mut self, guest: &Guest) {
+        let [_, available, used, _] = self.places();
+        guest.store(available + 2, 0);
+        guest.store(used + 2, 0);
+        (self.available, self.seen, self.free) = (0, 0, (0..self.slots).rev().collect());
+    }
+
     /// Lets the server see what is available, and kicks it where it wants that.
     fn publish(&mut self, guest: &Guest) -> Result<()> {
         let [_, available, used, _] = self.places();
@@ -218,11 +248,7 @@ impl Ring {
         } else {
             guest.load(used) & 1 == 0
         };
-        if wants {
-            self.kicks += 1;
-            rustix::io::write(&self.kick, &1_u64.to_ne_bytes())?;
-        }
-        Ok(())
+        if wants { self.kick() } else { Ok(()) }
     }
 
     /// Waits until something is done, or that long.

@@ -137,7 +137,7 @@ impl Devices {
 
     /// Gives the disk what has arrived, as much as fits into a round. Returns who is gone.
     pub(crate) fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
-        self.look(site.now());
+        self.look(site);
         self.rotation.begin_round();
         while let Some((tenant, id)) = self.rotation.next() {
             let units = self.work_for(site, id);
@@ -181,9 +181,7 @@ impl Devices {
             if wants_call {
                 self.call(site, id);
             }
-            if self.all[session].has_lost_memory() {
-                self.end(site, session, Leave::MemoryGone);
-            }
+            self.end_if_memory_is_gone(site, session);
         }
         self.settle(site);
         for tenant in std::mem::take(&mut self.held_back) {
@@ -230,7 +228,8 @@ impl Devices {
     }
 
     /// Queues the rings that have something, and has those kick again that had nothing for a while.
-    fn look(&mut self, now: Instant) {
+    fn look(&mut self, site: &mut OwnSite<'_>) {
+        let now = site.now();
         for id in std::mem::take(&mut self.looked_at) {
             let Some(queue) = self.queues.get_mut(id) else { continue };
             let is_idle = now.saturating_since(queue.had_some) > LOOKS;
@@ -239,11 +238,12 @@ impl Devices {
                 continue;
             }
             queue.ring.hold_kicks();
-            let has_work = queue.has_work();
+            let (has_work, session) = (queue.has_work(), queue.session);
             self.looked_at.push(id);
             if has_work {
                 self.queue(id, now);
             }
+            self.end_if_memory_is_gone(site, session);
         }
     }
 
@@ -272,7 +272,11 @@ impl Devices {
                 Ok(0) => break,
                 Ok(more) => units += more,
                 Err(broken) => {
-                    self.break_ring(site, id, &broken);
+                    let session = self.queues[id].session;
+                    // Zeroes are no ring either, and the front-end is told of what counts.
+                    if !self.end_if_memory_is_gone(site, session) {
+                        self.break_ring(site, id, &broken);
+                    }
                     break;
                 }
             }
@@ -389,6 +393,15 @@ impl Devices {
         device.waiting.clear();
         self.held_back.push(device.export.tenant);
         self.waiting.push(session);
+    }
+
+    /// Ends a device whose front-end has taken memory away. Returns whether it has.
+    fn end_if_memory_is_gone(&mut self, site: &mut OwnSite<'_>, session: SessionId) -> bool {
+        let is_gone = self.all[session].has_lost_memory();
+        if is_gone {
+            self.end(site, session, Leave::MemoryGone);
+        }
+        is_gone
     }
 
     /// Forgets a device that has ended.

@@ -23,6 +23,7 @@ use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_vhost::blk;
 use paternoster_vhost::{Offer, Order, Progress, Sealed, Session};
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use slotmap::SlotMap;
 
 use super::listening::{Handle, Listener};
@@ -67,6 +68,13 @@ struct FrontEnd {
     is_watched: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
     due: Option<u64>,
+}
+
+impl Drop for FrontEnd {
+    fn drop(&mut self) {
+        // An operation that waits for the socket keeps it open, and ends by this.
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+    }
 }
 
 /// All front-ends, on the thread that has them.

@@ -1,9 +1,11 @@
 //! Virtual machines that attach to exports by shared memory, beside clients of NBD.
 
-use std::time::Duration;
+use std::io::{ErrorKind, Read as _};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use paternoster_load::{Ask, Done, Machine, Shape};
-use paternoster_vhost::proto::Features;
+use paternoster_vhost::proto::{Features, request};
 
 use crate::support::{PATIENCE, Rig};
 
@@ -135,5 +137,131 @@ fn ring_stops_behind_what_it_has_done_and_goes_on_there() {
     assert_eq!(machine.wait(0, Duration::from_millis(50)).expect("it waits"), []);
     machine.start_again().expect("it goes on");
     assert_eq!(all_done(&mut machine, 0, 1)[0].data, [5; SECTOR]);
+    rig.end();
+}
+
+/// Waits until the server has closed the socket of a front-end.
+fn until_cut_off(machine: &mut Machine) {
+    let socket = &mut machine.front_end.socket;
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    match socket.read(&mut [0; 64]) {
+        Ok(0) => {}
+        // It has not read all that was sent.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Its neighbours, and clients of NBD, notice nothing.
+fn check_neighbours(rig: &Rig) {
+    rig.client("a").check_served(7);
+}
+
+#[test]
+fn ring_whose_index_runs_ahead_is_broken_alone_and_can_be_mended() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape { queues: 2, ..Shape::default() });
+    machine.do_one(&Ask::Write(0, &[1; SECTOR])).expect("done");
+    let Machine { rings, guest, .. } = &mut machine;
+    rings[0].run_ahead(guest, 1000).expect("it kicks");
+    let begun = Instant::now();
+    while !machine.rings[0].is_broken() {
+        assert!(begun.elapsed() < PATIENCE, "it is not told");
+        thread::sleep(Duration::from_millis(1));
+    }
+    machine.ask(1, &Ask::Read(0, 512)).expect("room");
+    assert_eq!(all_done(&mut machine, 1, 1)[0].data, [1; SECTOR], "the other ring goes on");
+    assert_eq!(machine.stop(0).expect("it is answered"), 1, "behind what it had done");
+    machine.rings[0].forget(&machine.guest);
+    let Machine { front_end, guest, rings, .. } = &mut machine;
+    rings[0].start(front_end, guest, Features::all()).expect("it starts anew");
+    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![1; SECTOR]));
+    check_neighbours(&rig);
+    rig.end();
+}
+
+/// What reads it would be killed; the server is not.
+#[test]
+fn memory_that_is_taken_away_ends_its_device_alone() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape { sealed: false, ..Shape::default() });
+    machine.do_one(&Ask::Write(0, &[1; SECTOR])).expect("done");
+    rustix::fs::ftruncate(machine.guest.file(), 0).expect("nobody forbids it");
+    machine.rings[0].kick().expect("it counts");
+    until_cut_off(&mut machine);
+    drop(machine);
+    rig.until_empty();
+    check_neighbours(&rig);
+    let mut next = attach(&rig, Shape::default());
+    assert_eq!(next.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![1; SECTOR]));
+    rig.end();
+}
+
+#[test]
+fn memory_that_can_be_taken_away_is_refused_where_it_has_to_be_sealed() {
+    let rig = Rig::start(&format!("{ONE}vhost_user_memory = \"sealed\"\n"));
+    let path = rig.dir.path().join("gold.vhost");
+    let unsealed = Machine::attach(&path, Shape { sealed: false, ..Shape::default() });
+    let said = format!("{:#}", unsealed.expect_err("it is refused"));
+    assert!(said.contains("message 5 was refused"), "{said}");
+    rig.until_empty();
+    assert_eq!(attach(&rig, Shape::default()).do_one(&Ask::Flush).expect("done").0, OK);
+    rig.end();
+}
+
+#[test]
+fn memory_changes_under_requests_and_a_ring_that_is_in_none_is_broken() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape { queues: 2, ..Shape::default() });
+    let table = machine.guest.table();
+    for round in 0..20_u8 {
+        for ring in 0..2 {
+            for block in 0..16 {
+                machine.ask(ring, &Ask::Write(8 * block, &[round; 4096])).expect("room");
+            }
+        }
+        let Machine { front_end, guest, .. } = &mut machine;
+        front_end.tell(request::SET_MEM_TABLE, &table, &[guest.file()]).expect("it is obeyed");
+        for ring in 0..2 {
+            all_done(&mut machine, ring, 16);
+        }
+    }
+    assert_eq!(machine.do_one(&Ask::Read(0, 4096)).expect("done"), (OK, vec![19; 4096]));
+    machine.front_end.tell(request::SET_MEM_TABLE, &[0; 8], &[]).expect("it is obeyed");
+    assert!(machine.rings.iter().all(paternoster_load::MachineRing::is_broken));
+    check_neighbours(&rig);
+    rig.end();
+}
+
+#[test]
+fn front_end_that_says_what_nobody_understands_is_cut_off() {
+    let rig = Rig::start(ONE);
+    let headers = [[99, 1, 0], [1, 2, 0], [5, 1, 1 << 20], [12, 1, 8]];
+    for header in headers {
+        let mut machine = attach(&rig, Shape::default());
+        let bytes = [header.map(u32::to_ne_bytes).concat(), vec![0; 8]].concat();
+        machine.front_end.send_bytes(&bytes, &[]).expect("the socket takes it");
+        until_cut_off(&mut machine);
+        drop(machine);
+        rig.until_empty();
+    }
+    check_neighbours(&rig);
+    rig.end();
+}
+
+/// It asks and never reads: the server does not hold what it is answered.
+#[test]
+fn front_end_that_reads_no_reply_is_cut_off() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape::default());
+    let asked = [request::GET_CONFIG, 1, 12, 0, 256, 0].map(u32::to_ne_bytes).concat();
+    let many = asked.repeat(1000);
+    let begun = Instant::now();
+    while machine.front_end.send_bytes(&many, &[]).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "it takes all");
+    }
+    check_neighbours(&rig);
+    drop(machine);
+    rig.until_empty();
     rig.end();
 }
