@@ -14,6 +14,7 @@ mod interop;
 mod iolog;
 mod killed;
 mod log;
+mod machines;
 mod memory;
 mod metrics;
 mod model;

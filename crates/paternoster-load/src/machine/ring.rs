@@ -59,8 +59,8 @@ pub struct Ring {
     call: OwnedFd,
     err: OwnedFd,
     free: Vec<u16>,
-    /// Whether the data of each slot comes from the device.
-    reads: Vec<bool>,
+    /// Of each slot that is taken, whether its data comes from the device.
+    reads: Vec<Option<bool>>,
     /// The index that was written last, and the used entries that were seen.
     available: u16,
     seen: u16,
@@ -108,7 +108,7 @@ impl Ring {
             call: event()?,
             err: event()?,
             free: (0..slots).rev().collect(),
-            reads: vec![false; usize::from(slots)],
+            reads: vec![None; usize::from(slots)],
             available: 0,
             seen: 0,
             kicks: 0,
@@ -199,7 +199,7 @@ impl Ring {
         guest.write(header, &bytes);
         guest.write(status, &[0xff]);
         guest.write(data, &out);
-        self.reads[usize::from(slot)] = room > 0;
+        self.reads[usize::from(slot)] = Some(room > 0);
         let len = if room > 0 { room } else { u32::try_from(out.len()).expect("it fits") };
         let first = 3 * slot;
         let write = if room > 0 { WRITE } else { 0 };
@@ -233,6 +233,7 @@ impl Ring {
         guest.store(available + 2, 0);
         guest.store(used + 2, 0);
         (self.available, self.seen, self.free) = (0, 0, (0..self.slots).rev().collect());
+        self.reads.fill(None);
     }
 
     /// Lets the server see what is available, and kicks it where it wants that.
@@ -255,7 +256,7 @@ impl Ring {
     pub(super) fn wait(&mut self, guest: &Guest, timeout: Duration) -> Result<Vec<Done>> {
         let until = Instant::now() + timeout;
         loop {
-            let done = self.take_done(guest);
+            let done = self.take_done(guest)?;
             // From here on the server calls for the next.
             guest.store(self.used_event(), self.seen);
             fence(Ordering::SeqCst);
@@ -280,8 +281,8 @@ impl Ring {
         guest.load(used + 2) != self.seen
     }
 
-    /// Takes what is done.
-    pub(super) fn take_done(&mut self, guest: &Guest) -> Vec<Done> {
+    /// Takes what is done; an error where that is nothing that was asked for and is not done.
+    fn take_done(&mut self, guest: &Guest) -> Result<Vec<Done>> {
         let [_, _, used, _] = self.places();
         let mut all = Vec::new();
         while self.has_done(guest) {
@@ -290,18 +291,21 @@ impl Ring {
             guest.read(entry, &mut bytes);
             let (words, _) = bytes.as_chunks();
             let [head, len] = [words[0], words[1]].map(u32::from_le_bytes);
-            let slot = u16::try_from(head / 3).expect("it is one of ours");
+            let slot = u16::try_from(head / 3).ok().filter(|slot| *slot < self.slots);
+            let slot = slot.with_context(|| format!("head {head} is done, and there is none"))?;
+            let reads = self.reads[usize::from(slot)].take();
+            let reads = reads.with_context(|| format!("head {head} is done twice"))?;
             let at = self.slot(slot);
             let mut status = [0];
             guest.read(at + 16, &mut status);
-            let read = if self.reads[usize::from(slot)] { len.saturating_sub(1) } else { 0 };
+            let read = if reads { len.saturating_sub(1) } else { 0 };
             let mut data = vec![0; read as usize];
             guest.read(at + PAGE, &mut data);
             all.push(Done { slot, status: status[0], data });
             self.free.push(slot);
             self.seen = self.seen.wrapping_add(1);
         }
-        all
+        Ok(all)
     }
 
     /// Where a slot is: its header and status; its data is a page behind.
