@@ -4,6 +4,8 @@
 //!   header   features, version, descriptors, last_batch_head, used_idx       16 bytes
 //!   head 0   in flight?, next of its batch, counter: in which order taken    16 bytes
 //!   head 1   …
+//!   …        the same for each ring
+//!   ours     whether the cache writes through: a front-end says that once, to one server
 //! ```
 //!
 //! The front-end holds on to it while no server is there and gives it to the next one, which takes
@@ -78,6 +80,8 @@ pub enum InflightError {
 pub struct Inflight {
     memory: Memory,
     place: InflightPlace,
+    /// What is not the rings'.
+    ours: Option<Area>,
 }
 
 impl Inflight {
@@ -88,7 +92,7 @@ impl Inflight {
         ring_size: u16,
         most: u16,
     ) -> Result<(Self, OwnedFd), InflightError> {
-        let size = needed(queues, ring_size, most)?;
+        let size = needed(queues, ring_size, most)? + ALIGN as u64;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("requests in flight", flags).map_err(io::Error::from)?;
         ftruncate(&file, size).map_err(io::Error::from)?;
@@ -115,7 +119,21 @@ impl Inflight {
         let mut memory = Memory::default();
         let region = RegionPlace { guest: 0, size, front_end: 0, offset };
         memory.add(Region::map(region, file, sealed)?)?;
-        Ok(Self { memory, place })
+        // That of another program may have no such part.
+        let ours = memory.area(needed, ALIGN);
+        Ok(Self { memory, place, ours })
+    }
+
+    /// Returns whether the driver was told that what is answered is durable.
+    pub fn writes_through(&self) -> bool {
+        self.ours.as_ref().is_some_and(|ours| ours.load::<u16>(0, Ordering::Relaxed) == 1)
+    }
+
+    /// Notes that it was, or that it was not, for the server behind this one.
+    pub fn set_writes_through(&self, writes_through: bool) {
+        if let Some(ours) = &self.ours {
+            ours.store(0, u16::from(writes_through), Ordering::Relaxed);
+        }
     }
 
     /// Its size and the rings that it is for.

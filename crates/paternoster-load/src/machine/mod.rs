@@ -67,13 +67,14 @@ impl Machine {
         let bytes = u64::from(shape.queues) * ring::bytes(shape.slots, shape.room);
         let guest = if shape.sealed { Guest::new(bytes)? } else { Guest::unsealed(bytes)? };
         let mut front_end = FrontEnd::connect(socket)?;
-        let (features, config) = agree(&mut front_end, shape)?;
+        let features = agree(&mut front_end, shape)?;
         let sizes = [shape.queues, ring::size(shape.slots), 0, 0].map(u16::to_ne_bytes).concat();
         let asked = [&[0; 16][..], &sizes].concat();
         let (message, file) = front_end.ask_for_file(request::GET_INFLIGHT_FD, &asked)?;
         let inflight = (message, file.context("no memory for requests in flight came")?);
         let rings = (0..shape.queues).map(|number| Ring::new(number, shape.slots, shape.room));
         let rings = rings.collect::<Result<_>>()?;
+        let config = Vec::new();
         let mut machine = Self { front_end, guest, rings, shape, features, config, inflight };
         machine.start()?;
         Ok(machine)
@@ -82,7 +83,7 @@ impl Machine {
     /// Attaches the same machine again, whose server has gone.
     pub fn attach_again(&mut self, socket: &Path) -> Result<()> {
         self.front_end = FrontEnd::connect(socket)?;
-        (self.features, self.config) = agree(&mut self.front_end, self.shape)?;
+        self.features = agree(&mut self.front_end, self.shape)?;
         self.start()
     }
 
@@ -102,10 +103,18 @@ impl Machine {
         self.features
     }
 
+    /// Says whether the cache writes back.
+    pub fn set_writeback(&mut self, writeback: bool) -> Result<()> {
+        let body = [&[32, 1, 0].map(u32::to_ne_bytes).concat()[..], &[u8::from(writeback)]];
+        self.front_end.tell(request::SET_CONFIG, &body.concat(), &[])
+    }
+
     /// Says what the memory is, and starts all rings.
     fn start(&mut self) -> Result<()> {
         let (message, file) = &self.inflight;
         self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
+        let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
+        self.config = self.front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
         self.front_end.tell(request::SET_MEM_TABLE, &self.guest.table(), &[self.guest.file()])?;
         for ring in &mut self.rings {
             ring.start(&mut self.front_end, &self.guest, self.features)?;
@@ -154,8 +163,8 @@ impl Machine {
     }
 }
 
-/// Agrees on features and reads the configuration.
-fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<(Features, Vec<u8>)> {
+/// Agrees on features.
+fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<Features> {
     let long = |reply: Vec<u8>| {
         let bytes = reply.try_into().ok().context("a reply that is no number")?;
         Ok::<_, anyhow::Error>(u64::from_ne_bytes(bytes))
@@ -168,7 +177,5 @@ fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<(Features, Vec<u8>)> 
     let needed = Features::VERSION_1 | Features::PROTOCOL_FEATURES;
     let features = offered & (shape.features | needed);
     front_end.tell(request::SET_FEATURES, &features.bits().to_ne_bytes(), &[])?;
-    let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
-    let config = front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
-    Ok((features, config))
+    Ok(features)
 }

@@ -125,6 +125,13 @@ impl Device {
         waiting.into_iter().filter_map(start).collect()
     }
 
+    /// Notes for the next server what the driver was told of the cache.
+    pub(super) fn keep_cache_mode(&self) {
+        if let Some(inflight) = &self.inflight {
+            inflight.set_writes_through(!self.writeback);
+        }
+    }
+
     /// Returns whether a write is durable before it is answered: where the driver cannot flush, or
     /// has been told that it need not.
     pub(super) fn writes_through(&self) -> bool {

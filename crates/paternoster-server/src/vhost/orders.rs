@@ -30,8 +30,15 @@ impl Devices {
         };
         match order {
             Order::Features(features) => device.features = features,
-            Order::Writeback(writeback) => device.writeback = writeback,
-            Order::Inflight(inflight) => device.inflight = Some(inflight),
+            Order::Writeback(writeback) => {
+                device.writeback = writeback;
+                device.keep_cache_mode();
+            }
+            Order::Inflight(inflight) => {
+                device.writeback &= !inflight.writes_through();
+                device.inflight = Some(inflight);
+                device.keep_cache_mode();
+            }
             Order::Start(number, start) => {
                 let started = self.start(site, session, number, start);
                 let answer = started.map_or_else(Answer::Refused, |()| Answer::Done);

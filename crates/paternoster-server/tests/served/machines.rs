@@ -4,10 +4,14 @@ use std::io::{ErrorKind, Read as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paternoster_load::{Ask, Done, Machine, Shape};
+use paternoster_load::{Ask, Done, Machine, MachineRing, Shape};
 use paternoster_vhost::proto::{Features, request};
 
-use crate::support::{PATIENCE, Rig};
+use paternoster_server::Server;
+use paternoster_server::ctl::Control as _;
+use paternoster_server::stat::Detail;
+
+use crate::support::{PATIENCE, Rig, start_in};
 
 /// The status of a request that is done, of one that failed, and of one that is not known.
 const OK: u8 = 0;
@@ -152,6 +156,15 @@ fn until_cut_off(machine: &mut Machine) {
     }
 }
 
+/// Waits until the server has said that a ring is broken.
+fn until_broken(ring: &MachineRing) {
+    let begun = Instant::now();
+    while !ring.is_broken() {
+        assert!(begun.elapsed() < PATIENCE, "it is not told");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Its neighbours, and clients of NBD, notice nothing.
 fn check_neighbours(rig: &Rig) {
     rig.client("a").check_served(7);
@@ -164,11 +177,7 @@ fn ring_whose_index_runs_ahead_is_broken_alone_and_can_be_mended() {
     machine.do_one(&Ask::Write(0, &[1; SECTOR])).expect("done");
     let Machine { rings, guest, .. } = &mut machine;
     rings[0].run_ahead(guest, 1000).expect("it kicks");
-    let begun = Instant::now();
-    while !machine.rings[0].is_broken() {
-        assert!(begun.elapsed() < PATIENCE, "it is not told");
-        thread::sleep(Duration::from_millis(1));
-    }
+    until_broken(&machine.rings[0]);
     machine.ask(1, &Ask::Read(0, 512)).expect("room");
     assert_eq!(all_done(&mut machine, 1, 1)[0].data, [1; SECTOR], "the other ring goes on");
     assert_eq!(machine.stop(0).expect("it is answered"), 1, "behind what it had done");
@@ -228,7 +237,7 @@ fn memory_changes_under_requests_and_a_ring_that_is_in_none_is_broken() {
     }
     assert_eq!(machine.do_one(&Ask::Read(0, 4096)).expect("done"), (OK, vec![19; 4096]));
     machine.front_end.tell(request::SET_MEM_TABLE, &[0; 8], &[]).expect("it is obeyed");
-    assert!(machine.rings.iter().all(paternoster_load::MachineRing::is_broken));
+    machine.rings.iter().for_each(until_broken);
     check_neighbours(&rig);
     rig.end();
 }
@@ -263,5 +272,68 @@ fn front_end_that_reads_no_reply_is_cut_off() {
     check_neighbours(&rig);
     drop(machine);
     rig.until_empty();
+    rig.end();
+}
+
+/// A disk of a file, whose syncs are counted.
+const ON_FILE: &str = r#"
+[exports.a]
+disk = "d"
+size = "1M"
+[exports.gold]
+disk = "d"
+offset = "1M"
+vhost_user = "DIR/gold.vhost"
+"#;
+
+/// How many syncs of the disk four writes of a machine bring.
+fn syncs_of_writes(server: &Server, machine: &mut Machine) -> u64 {
+    let syncs = || server.control().stat(Detail::Groups).expect("it answers").disks[0].syncs;
+    let before = syncs();
+    for block in 0..4 {
+        machine.do_one(&Ask::Write(8 * block, &[1; 4096])).expect("done");
+    }
+    syncs() - before
+}
+
+/// A driver that has no flush, or that was told that it needs none, is answered what is durable;
+/// also by the next server, which nobody tells so.
+#[test]
+fn write_is_durable_before_its_answer_where_no_flush_follows() {
+    let rig = Rig::with_file(2 << 20, ON_FILE);
+    let path = rig.dir.path().join("gold.vhost");
+    let without = Features::all() - Features::FLUSH - Features::CONFIG_WCE;
+    let mut machine = attach(&rig, Shape { features: without, ..Shape::default() });
+    assert_eq!(syncs_of_writes(&rig.server, &mut machine), 4);
+    drop(machine);
+    rig.until_empty();
+    let mut machine = attach(&rig, Shape::default());
+    assert_eq!(machine.config()[32], 1, "it writes back");
+    assert_eq!(syncs_of_writes(&rig.server, &mut machine), 0);
+    machine.do_one(&Ask::Flush).expect("done");
+    machine.set_writeback(false).expect("it is obeyed");
+    assert_eq!(syncs_of_writes(&rig.server, &mut machine), 4);
+    let Rig { dir, server } = rig;
+    server.shut_down().expect("a good end");
+    let text = format!("[disks.d]\npath = \"DIR/disk.img\"\n{ON_FILE}");
+    let server = start_in(dir.path(), &text).expect("the next server");
+    machine.attach_again(&path).expect("it attaches again");
+    assert_eq!(machine.config()[32], 0, "it does not write back");
+    assert_eq!(syncs_of_writes(&server, &mut machine), 4);
+    machine.set_writeback(true).expect("it is obeyed");
+    assert_eq!(syncs_of_writes(&server, &mut machine), 0);
+    server.shut_down().expect("a good end");
+}
+
+/// Nothing that it asks for is done; it may read.
+#[test]
+fn machine_of_a_read_only_export_only_reads() {
+    let rig = Rig::start(&format!("{ONE}read_only = true\n"));
+    let mut machine = attach(&rig, Shape::default());
+    assert!(machine.features().contains(Features::RO));
+    for ask in [Ask::Write(0, &[1; SECTOR]), Ask::Discard(0, 8), Ask::WriteZeroes(0, 8)] {
+        assert_eq!(machine.do_one(&ask).expect("done").0, IO_ERR, "{ask:?}");
+    }
+    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![0; SECTOR]));
     rig.end();
 }

@@ -108,6 +108,9 @@ impl Session {
                 let (place, file) = (body.inflight()?, one(&mut descriptors)?);
                 let inflight = Inflight::map(place, file, self.offer.queues, self.offer.sealed);
                 let inflight = inflight.map_err(|error| error.to_string())?;
+                if inflight.writes_through() {
+                    self.offer.config[WRITEBACK as usize] = 0;
+                }
                 Step::Order(Order::Inflight(inflight), Then::Nothing)
             }
         })

@@ -450,12 +450,27 @@ fn memory_for_requests_in_flight_goes_there_and_back() {
     assert!(matches!(asked, Ok(Progress::NeedMore)), "{asked:?}");
     let Output { bytes, descriptor } = session.take_output().expect("a reply");
     // A ring of 128 has a header and 128 entries of 16 bytes, on whole lines of 64 bytes.
-    assert_eq!(bytes[12..], [longs(&[2 * 2112, 0]), padded[16..].to_vec()].concat());
+    // One line more is ours.
+    assert_eq!(bytes[12..], [longs(&[2 * 2112 + 64, 0]), padded[16..].to_vec()].concat());
     let body = bytes[12..32].to_vec();
-    let taken = order(&mut session, request::SET_INFLIGHT_FD, &body, vec![descriptor.expect("it")]);
+    let file = descriptor.expect("it comes with its file");
+    let ours = file.try_clone().expect("another");
+    let taken = order(&mut session, request::SET_INFLIGHT_FD, &body, vec![file]);
     let Order::Inflight(inflight) = taken else { panic!("{taken:?}") };
     assert_eq!((inflight.place().queues, inflight.place().ring_size), (2, 128));
     done(&mut session);
+    // The next server says of the cache what this one was told.
+    let writeback = |session: &mut Session| {
+        let config = ask(session, request::GET_CONFIG, 0, &words(&[32, 1, 0])).expect("a reply");
+        config[12]
+    };
+    assert_eq!(writeback(&mut session), 1);
+    inflight.set_writes_through(true);
+    let mut next = agreed();
+    let taken = order(&mut next, request::SET_INFLIGHT_FD, &body, vec![ours]);
+    assert!(matches!(taken, Order::Inflight(inflight) if inflight.writes_through()));
+    done(&mut next);
+    assert_eq!(writeback(&mut next), 0);
     // What cannot be had is answered as well, by no size.
     let body = [longs(&[0, 0]), [5u16, 128].map(u16::to_ne_bytes).concat()].concat();
     assert_eq!(ask(&mut session, request::GET_INFLIGHT_FD, 0, &body), Some(vec![0; 24]));
