@@ -1,5 +1,5 @@
 # The kernel's client of a server of /dev/vda: ext4, and a restart of the server under it.
-files=60
+. /files.sh
 serve /dev/vda
 # The kernel sends a request again whose answer is not there after the timeout.
 nbd-client -C 2 -timeout 5 -unix nbd.sock -name disk /dev/nbd0
@@ -10,15 +10,6 @@ xtask inside nbd-netlink --device 0 --dead-connection-timeout 60
 mkfs.ext4 -q /dev/nbd0
 mount -t ext4 /dev/nbd0 /mnt
 
-# Writes files of random bytes, each synced before its number is in /tmp/written.
-write_files() {
-    for number in $(seq "$files"); do
-        head -c 300000 /dev/urandom >/tmp/content
-        dd if=/tmp/content of="/mnt/$number" bs=64k conv=fsync 2>/tmp/dd || { cat /tmp/dd; return 1; }
-        (cd /tmp && sha256sum content | sed "s/content/$number/") >>/tmp/sums
-        echo "$number" >/tmp/written
-    done
-}
 write_files &
 writer=$!
 within 60 test -s /tmp/written
@@ -42,14 +33,6 @@ echo "guest: clean after a restart behind $before of $files files, reads and wri
     $in_flight
 
 # What is read comes from the server, and then from the disk without one.
-check_files() {
-    echo 3 >/proc/sys/vm/drop_caches
-    mount -t ext4 -o ro "$1" /mnt
-    [ "$(wc -l </tmp/sums)" -eq "$files" ]
-    (cd /mnt && sha256sum -c /tmp/sums >/tmp/checked)
-    umount /mnt
-    echo "guest: $2 $(grep -c OK /tmp/checked) files"
-}
 check_files /dev/nbd0 served
 nbd-client -d /dev/nbd0
 kill "$server"

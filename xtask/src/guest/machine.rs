@@ -48,8 +48,25 @@ impl Machine {
     /// `guest: WORDS` before it switched itself off. It is an error if it failed at something, or
     /// if it is not off in time.
     pub(super) fn run(&self, name: &str, settings: &str, disks: &[&Disk]) -> Result<Vec<String>> {
+        let disks = disks.iter().flat_map(|disk| {
+            let options = "if=virtio,format=raw,cache=unsafe,discard=unmap";
+            ["-drive".to_owned(), format!("{options},file={}", disk.path.display())]
+        });
+        self.run_with(name, settings, &disks.collect::<Vec<_>>(), |_| Ok(()))
+    }
+
+    /// The same with these arguments of QEMU; `look` sees what the guest has said so far, again and
+    /// again.
+    pub(super) fn run_with(
+        &self,
+        name: &str,
+        settings: &str,
+        more: &[String],
+        mut look: impl FnMut(&str) -> Result<()>,
+    ) -> Result<Vec<String>> {
         let console = self.dir.join(format!("{name}.console"));
-        let mut guest = self.start(settings, disks, &console)?;
+        let qemu = self.dir.join(format!("{name}.qemu"));
+        let mut guest = self.start(settings, more, &console, File::create(&qemu)?)?;
         let start = Instant::now();
         let status = loop {
             if let Some(status) = guest.try_wait()? {
@@ -59,6 +76,7 @@ impl Machine {
                 break None;
             }
             std::thread::sleep(LOOK);
+            look(&String::from_utf8_lossy(&fs::read(&console).unwrap_or_default()))?;
         };
         drop(guest);
         let said = fs::read(&console).context("the guest's console")?;
@@ -68,22 +86,31 @@ impl Machine {
             Some(status) if !status.success() => Err(format!("QEMU ended by {status}")),
             Some(_) => words(&said),
         };
-        result.or_else(|why| bail!("the guest {name}: {why}\n{}", end_of(&said)))
+        result.or_else(|why| {
+            let qemu = fs::read_to_string(&qemu).unwrap_or_default();
+            bail!("the guest {name}: {why}\n{}{qemu}", end_of(&said))
+        })
     }
 
     /// Starts QEMU. What the guest writes need not survive the host, so nothing is synced there.
-    fn start(&self, settings: &str, disks: &[&Disk], console: &Path) -> Result<KilledOnDrop> {
+    fn start(
+        &self,
+        settings: &str,
+        more: &[String],
+        console: &Path,
+        log: File,
+    ) -> Result<KilledOnDrop> {
         let mut qemu = Command::new("qemu-system-x86_64");
-        qemu.args(["-accel", "tcg", "-cpu", "max", "-machine", "q35", "-m", "512", "-smp", "2"]);
+        qemu.args(["-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", "2"]);
+        // In a file, so that others can have it too.
+        qemu.args(["-object", "memory-backend-memfd,id=memory,size=512M,share=on"]);
+        qemu.args(["-machine", "q35,memory-backend=memory"]);
         qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"]);
         qemu.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(&self.image);
         qemu.args(["-append", &format!("console=ttyS0 quiet panic=-1 {settings}")]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
-        for disk in disks {
-            let options = "if=virtio,format=raw,cache=unsafe,discard=unmap";
-            qemu.arg("-drive").arg(format!("{options},file={}", disk.path.display()));
-        }
-        qemu.stdin(Stdio::null()).stdout(Stdio::null());
+        qemu.args(more);
+        qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         Ok(KilledOnDrop(qemu.spawn().context("qemu-system-x86_64 does not start")?))
     }
 }

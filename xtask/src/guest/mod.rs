@@ -6,7 +6,8 @@
 //!                          ├──▶ durability.sh      clients of a server on dm-log-writes
 //!                          │      └─▶ log, record ─▶ judge: what was promised is there
 //!                          ├──▶ the same, where no flush reaches the device: the judge must see it
-//!                          └──▶ kernel_client.sh   ext4 on the kernel's client, over a restart
+//!                          ├──▶ kernel_client.sh   ext4 on the kernel's client, over a restart
+//!                          └──▶ shared_memory.sh   ext4 on a server outside, by shared memory
 //! ```
 //!
 //! No hardware virtualisation is needed: QEMU interprets the guest. A guest that has its power off
@@ -24,6 +25,7 @@ mod log;
 mod machine;
 mod nbd_netlink;
 mod record;
+mod shared_memory;
 
 use std::fs;
 use std::path::Path;
@@ -50,10 +52,12 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("e2fsck", "/usr/sbin/e2fsck"),
 ];
 /// The guest's own files.
-const SCRIPTS: [(&str, &str); 3] = [
+const SCRIPTS: [(&str, &str); 5] = [
     ("/init", include_str!("init.sh")),
     ("/durability.sh", include_str!("durability.sh")),
+    ("/files.sh", include_str!("files.sh")),
     ("/kernel_client.sh", include_str!("kernel_client.sh")),
+    ("/shared_memory.sh", include_str!("shared_memory.sh")),
 ];
 /// Directories that are mounted over.
 const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/sys", "/tmp", "/run", "/mnt"];
@@ -103,6 +107,8 @@ fn check() -> Result<()> {
     step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
     let name = "ext4 on the kernel's client survives a restart of the server";
     step(name, &mut passed, || Ok(((), kernel_client::check(&machine)?)))?;
+    let name = "ext4 by shared memory survives three servers";
+    step(name, &mut passed, || Ok(((), shared_memory::check(&machine)?)))?;
     println!("== guest: all passed: {}", passed.join(", "));
     Ok(())
 }
