@@ -2,6 +2,7 @@
 //! xtask bench` has a command for each. Those in `benches/` run the project's crates in their own
 //! process.
 
+pub mod counters;
 pub mod idle;
 mod killed_on_drop;
 pub mod nbd;

@@ -30,6 +30,8 @@ pub(crate) enum Bench {
     Thinkers(Program),
     /// Reads that the laboratory simulates in a second of a core
     Speed(Program),
+    /// Machines that attach by shared memory beside qemu-storage-daemon, and beside NBD
+    Vhost(Program),
     /// How soon a new volume can be read, and what is left of those that are gone
     Volumes(Program),
 }
@@ -92,6 +94,11 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Depth(args) => program("depth", &args.options),
         Bench::Thinkers(args) => program("thinkers", &args.options),
         Bench::Speed(args) => program("speed", &args.options),
+        Bench::Vhost(args) => {
+            let server = cargo::paternoster()?.into_os_string();
+            let options = [&["--server".into(), server], &args.options[..]].concat();
+            program("vhost", &options)
+        }
         Bench::Volumes(args) => program("volumes", &args.options),
     }
 }

@@ -14,7 +14,6 @@
 //!   one_by_one   one request at a time, with its costs, and one server up at a time
 //! ```
 
-mod counters;
 pub(crate) mod fio;
 mod load;
 mod one_by_one;

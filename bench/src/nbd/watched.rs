@@ -7,10 +7,10 @@
 //!
 //! Between the readings there were as many requests as fio had a second, times the seconds.
 
-use super::counters::{Counted, Counters};
 use super::fio::{Client, Sample, sample};
 use super::servers::Server;
 use super::{DISK_SIZE, RAMP};
+use crate::counters::{Counted, Counters};
 use anyhow::{Result, bail};
 use std::thread::sleep;
 use std::time::Duration;

@@ -35,7 +35,7 @@ use paternoster_scene::Tenant;
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
 pub use live::{Layout, Live, server_toml};
 pub use local::LocalServer;
-pub use machine::{Ask, Done, FrontEnd, Guest, Machine, Ring as MachineRing, Shape};
+pub use machine::{Ask, Done, FrontEnd, Guest, Machine, MachineLoad, Ring as MachineRing, Shape};
 use one_by_one::enter;
 pub use one_by_one::{OneByOne, read_once};
 

@@ -1,5 +1,5 @@
-//! QEMU's front-end attaches to an export by shared memory, Debian's kernel puts ext4 on it, and the
-//! server is killed and started again while files are written.
+//! QEMU's front-end attaches to an export by shared memory, Debian's kernel puts ext4 on it, and
+//! the server is killed and started again while files are written.
 //!
 //! The server runs on the host, so what is left on the disk is looked at here too.
 

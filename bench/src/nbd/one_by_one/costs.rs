@@ -1,7 +1,7 @@
 //! What a request cost: counters divided by requests, those of `/proc` and those of our server.
 
-use super::super::counters::{Counted, float};
 use super::super::servers::{Program, Server};
+use crate::counters::{Counted, float};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -5,11 +5,11 @@
 //! clients.
 
 use super::super::DISK_SIZE;
-use super::super::counters::Counters;
 use super::super::fio::Client;
 use super::super::load;
 use super::costs::OwnCounters;
 use super::{Bench, CONTENDERS, directory, one_by_one};
+use crate::counters::Counters;
 use anyhow::{Context, Result, bail};
 use std::thread::sleep;
 use std::time::Duration;

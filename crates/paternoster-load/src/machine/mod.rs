@@ -11,18 +11,25 @@
 
 mod front_end;
 mod guest;
+mod load;
 mod ring;
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use paternoster_vhost::proto::{Features, ProtocolFeatures, request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use front_end::FrontEnd;
 pub use guest::Guest;
+pub use load::MachineLoad;
 pub use ring::{Ask, Done, Ring};
+
+/// How long a single request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a machine is made of.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +64,9 @@ pub struct Machine {
     shape: Shape,
     features: Features,
     config: Vec<u8>,
-    /// The memory of its requests in flight, with the message that says what it is.
-    inflight: (Vec<u8>, OwnedFd),
+    /// The memory of its requests in flight, with the message that says what it is; none where the
+    /// server has none.
+    inflight: Option<(Vec<u8>, OwnedFd)>,
 }
 
 impl Machine {
@@ -67,11 +75,14 @@ impl Machine {
         let bytes = u64::from(shape.queues) * ring::bytes(shape.slots, shape.room);
         let guest = if shape.sealed { Guest::new(bytes)? } else { Guest::unsealed(bytes)? };
         let mut front_end = FrontEnd::connect(socket)?;
-        let features = agree(&mut front_end, shape)?;
+        let (features, protocol) = agree(&mut front_end, shape)?;
         let sizes = [shape.queues, ring::size(shape.slots), 0, 0].map(u16::to_ne_bytes).concat();
         let asked = [&[0; 16][..], &sizes].concat();
-        let (message, file) = front_end.ask_for_file(request::GET_INFLIGHT_FD, &asked)?;
-        let inflight = (message, file.context("no memory for requests in flight came")?);
+        let mut inflight = None;
+        if protocol.contains(ProtocolFeatures::INFLIGHT_SHMFD) {
+            let (message, file) = front_end.ask_for_file(request::GET_INFLIGHT_FD, &asked)?;
+            inflight = Some((message, file.context("no memory for requests in flight came")?));
+        }
         let rings = (0..shape.queues).map(|number| Ring::new(number, shape.slots, shape.room));
         let rings = rings.collect::<Result<_>>()?;
         let config = Vec::new();
@@ -83,7 +94,7 @@ impl Machine {
     /// Attaches the same machine again, whose server has gone.
     pub fn attach_again(&mut self, socket: &Path) -> Result<()> {
         self.front_end = FrontEnd::connect(socket)?;
-        self.features = agree(&mut self.front_end, self.shape)?;
+        (self.features, _) = agree(&mut self.front_end, self.shape)?;
         self.start()
     }
 
@@ -111,8 +122,9 @@ impl Machine {
 
     /// Says what the memory is, and starts all rings.
     fn start(&mut self) -> Result<()> {
-        let (message, file) = &self.inflight;
-        self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
+        if let Some((message, file)) = &self.inflight {
+            self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
+        }
         let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
         self.config = self.front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
         self.front_end.tell(request::SET_MEM_TABLE, &self.guest.table(), &[self.guest.file()])?;
@@ -130,28 +142,60 @@ impl Machine {
 
     /// Asks for something on a ring. Returns the slot; an error where none is free.
     pub fn ask(&mut self, ring: usize, ask: &Ask<'_>) -> Result<u16> {
-        self.rings[ring].ask(&self.guest, ask)
+        let slot = self.rings[ring].prepare(&self.guest, ask)?;
+        self.rings[ring].publish(&self.guest)?;
+        Ok(slot)
     }
 
     /// Waits until something of a ring is done, or that long.
     pub fn wait(&mut self, ring: usize, timeout: Duration) -> Result<Vec<Done>> {
-        self.rings[ring].wait(&self.guest, timeout)
+        let done = self.wait_for(ring..ring + 1, timeout)?;
+        Ok(done.into_iter().map(|(_, done)| done).collect())
+    }
+
+    /// The same of all rings; each is told with its ring.
+    pub fn wait_for_any(&mut self, timeout: Duration) -> Result<Vec<(usize, Done)>> {
+        self.wait_for(0..self.rings.len(), timeout)
+    }
+
+    fn wait_for(&mut self, rings: Range<usize>, timeout: Duration) -> Result<Vec<(usize, Done)>> {
+        let until = Instant::now() + timeout;
+        loop {
+            let mut all = Vec::new();
+            for ring in rings.clone() {
+                let done = self.rings[ring].take_done(&self.guest)?;
+                all.extend(done.into_iter().map(|done| (ring, done)));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if !all.is_empty() || left.is_zero() {
+                return Ok(all);
+            }
+            let asked = self.rings[rings.clone()].iter();
+            let is_there: Vec<_> = asked.map(|ring| ring.wants_call(&self.guest)).collect();
+            if is_there.contains(&true) {
+                continue;
+            }
+            let calls = self.rings[rings.clone()].iter().map(Ring::call);
+            let mut polled: Vec<_> = calls.map(|call| PollFd::new(call, PollFlags::IN)).collect();
+            poll(&mut polled, Some(&Timespec::try_from(left)?))?;
+            drop(polled);
+            self.rings[rings.clone()].iter_mut().for_each(Ring::take_calls);
+        }
+    }
+
+    /// What was read for a request of a ring that is done, until its slot is taken again.
+    pub fn data(&self, ring: usize, done: &Done) -> Vec<u8> {
+        self.rings[ring].data(&self.guest, done)
     }
 
     /// Asks for something on the first ring, and waits until that is done: its status, and the data
     /// that came.
     pub fn do_one(&mut self, ask: &Ask<'_>) -> Result<(u8, Vec<u8>)> {
         let slot = self.ask(0, ask)?;
-        let mut done = Vec::new();
-        while done.is_empty() {
-            done = self.wait(0, Duration::from_secs(10))?;
-            ensure!(!done.is_empty(), "nothing was done in ten seconds");
-        }
-        let [Done { slot: of, status, data }] = &mut done[..] else {
-            anyhow::bail!("more is done than was asked for");
-        };
-        ensure!(*of == slot, "something else is done than what was asked for");
-        Ok((*status, std::mem::take(data)))
+        let all = self.wait(0, PATIENCE)?;
+        let [done] = &all[..] else { bail!("{} requests are done, of one", all.len()) };
+        ensure!(done.slot == slot, "something else is done than what was asked for");
+        Ok((done.status, self.data(0, done)))
     }
 
     /// Stops a ring. Returns its next chain.
@@ -163,19 +207,21 @@ impl Machine {
     }
 }
 
-/// Agrees on features.
-fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<Features> {
+/// Agrees on features of the device and of the protocol.
+fn agree(front_end: &mut FrontEnd, shape: Shape) -> Result<(Features, ProtocolFeatures)> {
     let long = |reply: Vec<u8>| {
         let bytes = reply.try_into().ok().context("a reply that is no number")?;
         Ok::<_, anyhow::Error>(u64::from_ne_bytes(bytes))
     };
     front_end.ask_nothing(request::SET_OWNER, &[])?;
     let offered = Features::from_bits_retain(long(front_end.ask(request::GET_FEATURES, &[])?)?);
-    let protocol = long(front_end.ask(request::GET_PROTOCOL_FEATURES, &[])?)?;
-    ensure!(protocol == ProtocolFeatures::all().bits(), "it speaks less: {protocol:#x}");
-    front_end.ask_nothing(request::SET_PROTOCOL_FEATURES, &protocol.to_ne_bytes())?;
+    let spoken = long(front_end.ask(request::GET_PROTOCOL_FEATURES, &[])?)?;
+    let protocol = ProtocolFeatures::from_bits_truncate(spoken);
+    let least = ProtocolFeatures::REPLY_ACK | ProtocolFeatures::CONFIG;
+    ensure!(protocol.contains(least), "it speaks less: {spoken:#x}");
+    front_end.ask_nothing(request::SET_PROTOCOL_FEATURES, &protocol.bits().to_ne_bytes())?;
     let needed = Features::VERSION_1 | Features::PROTOCOL_FEATURES;
     let features = offered & (shape.features | needed);
     front_end.tell(request::SET_FEATURES, &features.bits().to_ne_bytes(), &[])?;
-    Ok(features)
+    Ok((features, protocol))
 }

@@ -2,11 +2,10 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{Ordering, fence};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use paternoster_vhost::proto::{Features, request};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::{FrontEnd, Guest};
 
@@ -43,8 +42,8 @@ pub struct Done {
     pub slot: u16,
     /// The status that the device has written.
     pub status: u8,
-    /// What it has read.
-    pub data: Vec<u8>,
+    /// The bytes of data that it has written before that.
+    pub read: u32,
 }
 
 /// A ring of slots.
@@ -151,12 +150,18 @@ impl Ring {
         Ok(())
     }
 
-    /// Asks for something. Returns its slot; an error where none is free.
-    pub(super) fn ask(&mut self, guest: &Guest, ask: &Ask<'_>) -> Result<u16> {
+    /// Prepares something to be asked for. Returns its slot; an error where none is free.
+    pub(super) fn prepare(&mut self, guest: &Guest, ask: &Ask<'_>) -> Result<u16> {
         let slot = self.free.pop().context("all slots of the ring are taken")?;
         self.offer(guest, slot, ask);
-        self.publish(guest)?;
         Ok(slot)
+    }
+
+    /// What the device has read for a request that is done, until its slot is taken again.
+    pub(super) fn data(&self, guest: &Guest, done: &Done) -> Vec<u8> {
+        let mut data = vec![0; done.read as usize];
+        guest.read(self.slot(done.slot) + PAGE, &mut data);
+        data
     }
 
     /// Kicks the server, whether it wants that or not.
@@ -181,24 +186,26 @@ impl Ring {
         let [descriptors, available, _, _] = self.places();
         let at = self.slot(slot);
         let (header, status, data) = (at, at + 16, at + PAGE);
-        let range = |sector: u64, sectors: u32| {
-            [&sector.to_le_bytes()[..], &sectors.to_le_bytes(), &[0; 4]].concat()
-        };
+        let mut range = [0; 16];
+        if let Ask::Discard(sector, sectors) | Ask::WriteZeroes(sector, sectors) = *ask {
+            range[..8].copy_from_slice(&sector.to_le_bytes());
+            range[8..12].copy_from_slice(&sectors.to_le_bytes());
+        }
         let (kind, sector, out, room) = match *ask {
-            Ask::Read(sector, len) => (0, sector, vec![], len),
-            Ask::Write(sector, data) => (1, sector, data.to_vec(), 0),
-            Ask::Flush => (4, 0, vec![], 0),
-            Ask::GetId => (8, 0, vec![], 20),
-            Ask::Discard(sector, sectors) => (11, 0, range(sector, sectors), 0),
-            Ask::WriteZeroes(sector, sectors) => (13, 0, range(sector, sectors), 0),
-            Ask::Other(kind, sector, out, room) => (kind, sector, out.to_vec(), room),
+            Ask::Read(sector, len) => (0, sector, &[][..], len),
+            Ask::Write(sector, data) => (1, sector, data, 0),
+            Ask::Flush => (4, 0, &[][..], 0),
+            Ask::GetId => (8, 0, &[][..], 20),
+            Ask::Discard(..) => (11, 0, &range[..], 0),
+            Ask::WriteZeroes(..) => (13, 0, &range[..], 0),
+            Ask::Other(kind, sector, out, room) => (kind, sector, out, room),
         };
         let mut bytes = u32::to_le_bytes(kind).to_vec();
         bytes.extend([0; 4]);
         bytes.extend(sector.to_le_bytes());
         guest.write(header, &bytes);
         guest.write(status, &[0xff]);
-        guest.write(data, &out);
+        guest.write(data, out);
         self.reads[usize::from(slot)] = Some(room > 0);
         let len = if room > 0 { room } else { u32::try_from(out.len()).expect("it fits") };
         let first = 3 * slot;
@@ -237,7 +244,7 @@ impl Ring {
     }
 
     /// Lets the server see what is available, and kicks it where it wants that.
-    fn publish(&mut self, guest: &Guest) -> Result<()> {
+    pub(super) fn publish(&mut self, guest: &Guest) -> Result<()> {
         let [_, available, used, _] = self.places();
         let before = guest.load(available + 2);
         guest.store(available + 2, self.available);
@@ -252,27 +259,22 @@ impl Ring {
         if wants { self.kick() } else { Ok(()) }
     }
 
-    /// Waits until something is done, or that long.
-    pub(super) fn wait(&mut self, guest: &Guest, timeout: Duration) -> Result<Vec<Done>> {
-        let until = Instant::now() + timeout;
-        loop {
-            let done = self.take_done(guest)?;
-            // From here on the server calls for the next.
-            guest.store(self.used_event(), self.seen);
-            fence(Ordering::SeqCst);
-            let left = until.saturating_duration_since(Instant::now());
-            if !done.is_empty() || left.is_zero() {
-                return Ok(done);
-            }
-            if self.has_done(guest) {
-                continue;
-            }
-            let mut polled = [PollFd::new(&self.call, PollFlags::IN)];
-            poll(&mut polled, Some(&Timespec::try_from(left)?))?;
-            let mut count = [0; 8];
-            if rustix::io::read(&self.call, &mut count).is_ok() {
-                self.calls += 1;
-            }
+    /// Has the server call for the next that is done. Returns whether that is there already.
+    pub(super) fn wants_call(&self, guest: &Guest) -> bool {
+        guest.store(self.used_event(), self.seen);
+        fence(Ordering::SeqCst);
+        self.has_done(guest)
+    }
+
+    /// What the server calls by.
+    pub(super) fn call(&self) -> &OwnedFd {
+        &self.call
+    }
+
+    /// Takes note of calls.
+    pub(super) fn take_calls(&mut self) {
+        if rustix::io::read(&self.call, &mut [0; 8]).is_ok() {
+            self.calls += 1;
         }
     }
 
@@ -282,7 +284,7 @@ impl Ring {
     }
 
     /// Takes what is done; an error where that is nothing that was asked for and is not done.
-    fn take_done(&mut self, guest: &Guest) -> Result<Vec<Done>> {
+    pub(super) fn take_done(&mut self, guest: &Guest) -> Result<Vec<Done>> {
         let [_, _, used, _] = self.places();
         let mut all = Vec::new();
         while self.has_done(guest) {
@@ -299,9 +301,7 @@ impl Ring {
             let mut status = [0];
             guest.read(at + 16, &mut status);
             let read = if reads { len.saturating_sub(1) } else { 0 };
-            let mut data = vec![0; read as usize];
-            guest.read(at + PAGE, &mut data);
-            all.push(Done { slot, status: status[0], data });
+            all.push(Done { slot, status: status[0], read });
             self.free.push(slot);
             self.seen = self.seen.wrapping_add(1);
         }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Counters of a server's threads and of the machine, at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Counters {
+pub struct Counters {
     at: Instant,
     /// Time of the server on processors, in nanoseconds.
     on_cpu_ns: u64,
@@ -28,19 +28,22 @@ pub(super) struct Counters {
 
 /// What was counted over a span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Counted {
+pub struct Counted {
     /// The span, in seconds.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// As in [`Counters`], in microseconds.
-    pub(super) on_cpu_us: f64,
-    pub(super) sleeps: f64,
-    pub(super) ipis: Option<f64>,
-    pub(super) timers: Option<f64>,
+    pub on_cpu_us: f64,
+    /// As there.
+    pub sleeps: f64,
+    /// As there.
+    pub ipis: Option<f64>,
+    /// As there.
+    pub timers: Option<f64>,
 }
 
 impl Counters {
     /// Reads those of the process with that number and of the machine.
-    pub(super) fn read(pid: u32) -> Result<Self> {
+    pub fn read(pid: u32) -> Result<Self> {
         let (mut on_cpu_ns, mut sleeps) = (0, 0);
         let tasks = format!("/proc/{pid}/task");
         for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
@@ -63,7 +66,7 @@ impl Counters {
     }
 
     /// Returns what was counted since `before`; an error where a thread has ended meanwhile.
-    pub(super) fn since(&self, before: &Self) -> Result<Counted> {
+    pub fn since(&self, before: &Self) -> Result<Counted> {
         let count = |now: u64, before: u64| match now.checked_sub(before) {
             Some(count) => Ok(float(count)),
             None => bail!("a thread of the server ended while it was measured"),
@@ -119,7 +122,7 @@ fn interrupts_of(interrupts: &str, labels: &[&str]) -> Option<u64> {
 
 /// Exact below 2⁵³: microseconds of 285 years.
 #[allow(clippy::cast_precision_loss)] // said above
-pub(super) fn float(count: u64) -> f64 {
+pub fn float(count: u64) -> f64 {
     count as f64
 }
 
