@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use paternoster_disk::{Backend, CpuLatency, IoEngine};
 
 use crate::admission::VolumeRoom;
@@ -150,6 +150,8 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
     let state = config.keys.state_dir.as_deref();
     let state = state.map(|path| open_state(config, path, patience)).transpose();
     let state = refused.note(state);
+    let sockets = config.keys.vhost_user_dir.as_deref().map_or(Ok(()), check_directory);
+    refused.note(sockets.context("vhost_user_dir"))?;
     Some(ForServer {
         state: state?,
         io: io?,
@@ -192,14 +194,14 @@ fn for_disk(
     let latency = refused.note(hold_latency(of).transpose());
     let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == disk);
     let sockets: Vec<_> = exports
-        .map(|(index, export)| {
-            let bound = VhostSocket::of(&export.keys, patience);
+        .filter_map(|(index, export)| {
+            let bound = VhostSocket::bind(export.keys.vhost_user.as_ref()?, &export.keys, patience);
             let bound = bound.with_context(|| format!("export {:?}", export.name));
-            refused.note(bound.map(|bound| bound.map(|socket| (index, socket))))
+            Some(refused.note(bound.map(|socket| (index, socket))))
         })
         .collect();
     let backends = opened.into_iter().collect::<Option<_>>()?;
-    let sockets = sockets.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+    let sockets = sockets.into_iter().collect::<Option<_>>()?;
     Some(Acquired { backends, common, latency: latency?, sockets, room: None })
 }
 
@@ -211,6 +213,13 @@ fn open_state(config: &Config, path: &Path, patience: Patience) -> Result<(Store
         [] => Ok((store, records)),
         mistakes => bail!(mistakes.join("\n")),
     }
+}
+
+/// Refuses what is no directory.
+fn check_directory(path: &Path) -> Result<()> {
+    let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+    ensure!(metadata.is_dir(), "{} is no directory", path.display());
+    Ok(())
 }
 
 /// Asks the kernel for what the disk says of how long a processor may take to wake up.

@@ -291,6 +291,7 @@ mod tests {
         let exports = Arc::<ServedExports>::default();
         let machines = crate::vhost::Sockets::new(
             paternoster_disk::IoEngine::Threads,
+            None,
             Arc::clone(&exports),
             mpsc::channel().0,
         );

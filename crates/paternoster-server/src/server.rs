@@ -103,7 +103,8 @@ impl Server {
         }
         let offers = config.listen.iter().map(|listen| offer_of(config, listen));
         let exports = Arc::new(ServedExports::on(offers.collect()));
-        let machines = Arc::new(Sockets::new(io, Arc::clone(&exports), failures.clone()));
+        let dir = config.keys.vhost_user_dir.clone();
+        let machines = Arc::new(Sockets::new(io, dir, Arc::clone(&exports), failures.clone()));
         // In the order of the configuration.
         for entry in entries.into_values() {
             exports.insert(entry);

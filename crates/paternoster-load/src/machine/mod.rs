@@ -125,8 +125,7 @@ impl Machine {
         if let Some((message, file)) = &self.inflight {
             self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
         }
-        let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
-        self.config = self.front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
+        self.read_config()?;
         self.front_end.tell(request::SET_MEM_TABLE, &self.guest.table(), &[self.guest.file()])?;
         for ring in &mut self.rings {
             ring.start(&mut self.front_end, &self.guest, self.features)?;
@@ -138,6 +137,13 @@ impl Machine {
     pub fn start_again(&mut self) -> Result<()> {
         let Self { front_end, guest, rings, features, .. } = self;
         rings.iter_mut().try_for_each(|ring| ring.start(front_end, guest, *features))
+    }
+
+    /// Reads again how the device is configured.
+    pub fn read_config(&mut self) -> Result<()> {
+        let asked = [[0, 60, 0].map(u32::to_ne_bytes).concat(), vec![0; 60]].concat();
+        self.config = self.front_end.ask(request::GET_CONFIG, &asked)?.split_off(12);
+        Ok(())
     }
 
     /// Asks for something on a ring. Returns the slot; an error where none is free.

@@ -88,10 +88,12 @@ impl Catalogue {
         if sets_group || moves {
             self.check_limits(pool, &wanted)?;
         }
+        self.socket(&wanted)?;
         let away = [
             moves.then_some("group"),
             (wanted.keys.ioprio != before.keys.ioprio).then_some("ioprio"),
             (wanted.keys.read_only != before.keys.read_only).then_some("read_only"),
+            (!wanted.has_same_socket(&before)).then_some("vhost_user"),
             (new_size < size).then_some("a smaller size"),
             // A connection shows the bytes that there were when it began.
             (is_far && new_size > size).then_some("the size of what another server has"),
@@ -136,7 +138,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Has an image and its volume have more bytes: new sessions see them.
+    /// Has an image and its volume have more bytes.
     fn grow(&self, pool: &Disk, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
         let name = &wanted.name;
         let (path, before, mut grown, own_group) = {
@@ -182,7 +184,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Has new sessions see that the image of a volume has more bytes.
+    /// Has machines and new sessions see that the image of a volume has more bytes.
     pub(super) fn show_grown(
         &self,
         pool: &Disk,
@@ -194,6 +196,7 @@ impl Catalogue {
         let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
         answer.map_err(|error| refused(error.to_string()))?;
         self.exports.change(name, |entry| entry.info.size = size);
+        self.machines.resize(name, size);
         Ok(())
     }
 

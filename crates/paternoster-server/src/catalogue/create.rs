@@ -67,6 +67,7 @@ impl Catalogue {
 
     fn create(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
         self.check_limits(pool, wanted)?;
+        self.socket(wanted)?;
         let plan = self.plan(pool, wanted)?;
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, None, (&plan.backend, plan.size))?;

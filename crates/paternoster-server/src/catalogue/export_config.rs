@@ -8,6 +8,7 @@
 //! ```
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use paternoster::GroupLimits;
 use serde_json::{Map, Value};
@@ -32,7 +33,8 @@ impl Catalogue {
         }
         let mut in_file = |of: &Wanted, has_own_group: bool| {
             let is_sized = state.pool_of(of).is_ok_and(|pool| pool.kind() == PoolKind::Modelled);
-            let mut keys = keys_in_file(of, is_sized);
+            let socket = self.socket(of).ok().flatten();
+            let mut keys = keys_in_file(of, is_sized, socket);
             let path = of.group();
             if has_own_group && of.more.limits != GroupLimits::NONE {
                 // They are a group's in a file, which then has the weight beside.
@@ -58,9 +60,11 @@ impl Catalogue {
     }
 }
 
-/// What a file says of what is made like this, in a pool that says how large its volumes are.
-fn keys_in_file(of: &Wanted, is_sized: bool) -> Map<String, Value> {
+/// What a file says of what is made like this, with that socket of virtual machines, in a pool that
+/// says how large its volumes are.
+fn keys_in_file(of: &Wanted, is_sized: bool, socket: Option<PathBuf>) -> Map<String, Value> {
     let mut keys = of.keys.clone();
+    keys.vhost_user = socket;
     (keys.path, keys.uri) = (of.path().cloned(), of.uri().cloned());
     if is_sized {
         keys.size = of.more.size;

@@ -30,7 +30,7 @@ mod store;
 mod turnover;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -170,15 +170,19 @@ impl Catalogue {
 
     /// Listens where what is to be served says that virtual machines attach to it, if it does.
     fn bind(&self, wanted: &Wanted) -> Result<Option<VhostSocket>, CatalogueError> {
-        let bound = VhostSocket::of(&wanted.keys, Patience::AWhile).map_err(anyhow::Error::from);
-        let bound = bound.and_then(|bound| {
-            // So that nothing can go wrong once it is served.
-            if bound.is_some() {
-                drop(self.machines.begin()?);
-            }
-            Ok(bound)
+        let Some(path) = self.socket(wanted)? else { return Ok(None) };
+        let bound = VhostSocket::bind(&path, &wanted.keys, Patience::AWhile);
+        // The thread is there, so that nothing can go wrong once it is served.
+        let bound = bound.map_err(anyhow::Error::from).and_then(|bound| {
+            drop(self.machines.begin()?);
+            Ok(Some(bound))
         });
         bound.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))
+    }
+
+    /// Where virtual machines attach to what is wanted, if they do.
+    fn socket(&self, wanted: &Wanted) -> Result<Option<PathBuf>, CatalogueError> {
+        wanted.socket(self.machines.dir.as_deref()).map_err(CatalogueError::Value)
     }
 
     /// Has virtual machines attach to what is served by that name.

@@ -163,6 +163,7 @@ impl Catalogue {
             why,
             far: None,
             clients: 0,
+            vhost_user: self.socket(of).ok().flatten(),
             uris: if of.keys.export { self.uris(&of.name) } else { Vec::new() },
         }
     }

@@ -277,10 +277,10 @@ pub enum Problem {
     TooManyBytes { pool: String, has: u64, allowed: u64 },
     /// A name that would not do as a part of a file's name.
     #[error(
-        "{name:?}: the name of a volume is 1 to {max} of A-Z a-z 0-9 . _ -, and begins with a \
+        "{name:?}: the name of a {what} is 1 to {max} of A-Z a-z 0-9 . _ -, and begins with a \
          letter or digit"
     )]
-    BadVolumeName { name: String, max: usize },
+    BadFileName { what: &'static str, name: String, max: usize },
     /// A volume without a place.
     #[error("volume {volume:?}: pool {pool:?} has no path, so an absolute path is needed")]
     NoVolumePath { volume: String, pool: String },
@@ -407,9 +407,6 @@ pub enum Problem {
     #[error("group {group:?} has a weight here and in [groups.{group:?}]; one is allowed")]
     WeightTwice { group: String },
 
-    /// A mode that is none.
-    #[error("unix_mode = {found}: \"0000\" to \"0777\" in quotes or 0o000 to 0o777 is allowed")]
-    BadMode { found: String },
     /// A mode without a socket.
     #[error("unix_mode is of no use without unix")]
     ModeWithoutSocket,

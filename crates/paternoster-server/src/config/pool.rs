@@ -260,13 +260,18 @@ fn path_of(volume: &Object<ExportKeys>, pool: &Object<DiskKeys>) -> Result<At<Pa
 /// The longest name of a volume, which is a part of a file's name.
 const NAME_MAX: usize = 128;
 
-/// Refuses a name that would not do as a part of a file's name.
+/// Refuses a name of a volume that would not do as a part of a file's name.
 pub(super) fn check_volume_name(name: &At<String>) -> Result<(), Mistake> {
+    check_file_name("volume", &name.value).or_else(|problem| name.refuse(problem))
+}
+
+/// Refuses a name of such a thing that would not do as a part of a file's name.
+pub(super) fn check_file_name(what: &'static str, name: &str) -> Result<(), Problem> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let text = &name.value;
-    let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    if begins && text.len() <= NAME_MAX && text.bytes().all(is_allowed) {
+    let begins = name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if begins && name.len() <= NAME_MAX && name.bytes().all(is_allowed) {
         return Ok(());
     }
-    name.refuse(Problem::BadVolumeName { name: text.chars().take(40).collect(), max: NAME_MAX })
+    let name = name.chars().take(40).collect();
+    Err(Problem::BadFileName { what, name, max: NAME_MAX })
 }

@@ -8,7 +8,7 @@
 //!   ExportKeys               RequestKeys             by the same tables, with the same errors
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paternoster::Weight;
 use paternoster_disk::NbdUri;
@@ -37,10 +37,12 @@ pub(crate) struct Wanted {
     pub(crate) more: RequestKeys,
 }
 
-/// The keys of a file that a request does not have: an export is a volume's, and whether a volume
-/// is no export, and where virtual machines attach, is for the file.
-const NOT_OF_REQUESTS: [&str; 5] =
-    ["disk", "export", "vhost_user", "vhost_user_mode", "vhost_user_memory"];
+/// The keys of a file that a request does not have: an export is a volume's, whether a volume is no
+/// export is for the file, and the path of a socket is the server's.
+const NOT_OF_REQUESTS: [&str; 3] = ["disk", "export", "vhost_user"];
+
+/// The keys that say how the socket of virtual machines is.
+const OF_SOCKET: [&str; 2] = ["vhost_user_mode", "vhost_user_memory"];
 
 /// The keys that a request has of those of a file; the source of a volume says what path and uri
 /// do.
@@ -124,6 +126,12 @@ impl Wanted {
         if more.keys.copy && !matches!(more.keys.source, Source::Template(_)) {
             mistakes.note(more.states.copy.refuse(Problem::NothingToCopy));
         }
+        if more.states.vhost_user.is_missing() {
+            let states = [&keys.states.vhost_user_mode, &keys.states.vhost_user_memory];
+            for (key, state) in OF_SOCKET.into_iter().zip(states) {
+                mistakes.note(state.refuse(Problem::WithoutVhostSocket { key }));
+            }
+        }
         if let Some(group) = &keys.keys.group {
             let path = At { value: group.clone(), place: Place::Body };
             mistakes.note(check_group_path(&path));
@@ -150,7 +158,12 @@ impl Wanted {
 
     /// What it would be read from.
     pub(crate) fn body(&self) -> Map<String, Value> {
-        let of_file = of_file(self.kind).map(|key| (key.name, (key.show)(&self.keys)));
+        let unset = ExportKeys::default();
+        let is_said = |key: &&Key<ExportKeys>| {
+            !OF_SOCKET.contains(&key.name) || (key.show)(&self.keys) != (key.show)(&unset)
+        };
+        let of_file = of_file(self.kind).filter(is_said);
+        let of_file = of_file.map(|key| (key.name, (key.show)(&self.keys)));
         let more = of_request(self.kind).map(|key| (key.name, (key.show)(&self.more)));
         let limits_nothing = |(name, value): &(&str, Value)| {
             *name == "limits" && value == &Value::Object(Map::new())
@@ -188,6 +201,23 @@ impl Wanted {
     /// Whether it is there again after a restart.
     pub(crate) fn is_durable(&self) -> bool {
         self.more.durable == Some(true)
+    }
+
+    /// The socket of virtual machines and how it is, where requests' are in that directory; or what
+    /// is wrong where there is none.
+    pub(crate) fn socket(&self, dir: Option<&Path>) -> Result<Option<PathBuf>, String> {
+        let Some(name) = &self.more.vhost_user else { return Ok(self.keys.vhost_user.clone()) };
+        let missing = || format!("vhost_user = {name:?}: the server has no vhost_user_dir");
+        Ok(Some(dir.ok_or_else(missing)?.join(name)))
+    }
+
+    /// Whether both have the same socket of virtual machines, or none.
+    pub(crate) fn has_same_socket(&self, other: &Self) -> bool {
+        let of = |one: &Self| {
+            let ExportKeys { vhost_user_mode, vhost_user_memory, .. } = one.keys;
+            (one.more.vhost_user.clone(), vhost_user_mode, vhost_user_memory)
+        };
+        of(self) == of(other)
     }
 
     /// The path of the image that it takes as it is, if it takes one.

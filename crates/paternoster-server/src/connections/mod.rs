@@ -173,6 +173,7 @@ impl Connections {
                 let (doors, mut site) = self.doors(owner);
                 doors.devices.obey(&mut site, session, order);
             }
+            ToDevice::Resize(size) => self.doors.devices.resize(session, size),
             ToDevice::Detach(why) => {
                 let (doors, mut site) = self.doors(owner);
                 doors.devices.detach(&mut site, session, why);

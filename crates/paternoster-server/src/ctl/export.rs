@@ -7,6 +7,8 @@
 //!   DELETE /v1/exports/backup?drain=30s
 //! ```
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -70,6 +72,9 @@ pub struct ExportAnswer {
     pub why: Option<String>,
     /// Clients that are connected.
     pub clients: u32,
+    /// The unix socket to which a virtual machine attaches, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vhost_user: Option<PathBuf>,
     /// Where clients reach it.
     pub uris: Vec<String>,
 }

@@ -465,6 +465,7 @@ fn with_shared(own: &[(&str, Value, bool)]) -> Value {
         ("of_file", flag, true),
         ("why", text.clone(), false),
         ("clients", number, true),
+        ("vhost_user", text.clone(), false),
         ("uris", json!({"type": "array", "items": text}), true),
     ];
     object(&[&shared[..], own].concat())

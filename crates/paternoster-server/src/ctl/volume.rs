@@ -162,6 +162,9 @@ pub struct VolumeAnswer {
     pub far: Option<FarStat>,
     /// Clients that are connected to its exports.
     pub clients: u32,
+    /// The unix socket to which a virtual machine attaches, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vhost_user: Option<PathBuf>,
     /// Where clients reach it.
     pub uris: Vec<String>,
 }

@@ -86,6 +86,13 @@ impl Devices {
         self.all.insert(session, device);
     }
 
+    /// The export of a device has so many bytes now: its driver may use them once it is told.
+    pub(crate) fn resize(&mut self, session: SessionId, size: u64) {
+        let Some(device) = self.all.get_mut(session) else { return };
+        device.seen.size = size;
+        device.answers.send(FromDevice::Changed(device.seen));
+    }
+
     /// Ends devices of what takes no others: what the disk works on ends unanswered.
     pub(crate) fn end_clients(&mut self, site: &mut OwnSite<'_>, of: &ClientsOf) {
         let meant = self.all.iter().filter(|(_, device)| of.has(&device.export));

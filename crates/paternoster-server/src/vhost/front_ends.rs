@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use paternoster_disk::{Completion, Fd, IoEngine, MonotonicClock, Ring};
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_vhost::blk;
-use paternoster_vhost::{Offer, Order, Progress, Sealed, Session};
+use paternoster_vhost::{Offer, Order, Output, Progress, Sealed, Session};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::SlotMap;
@@ -158,6 +158,7 @@ impl FrontEnds {
             ToFrontEnds::Device(id, FromDevice::Ended) => drop(self.all.remove(id)),
             ToFrontEnds::Device(_, FromDevice::Retired(_)) => {}
             ToFrontEnds::Device(id, FromDevice::Attached(device)) => self.begin(id, &device),
+            ToFrontEnds::Device(id, FromDevice::Changed(device)) => self.reconfigure(id, &device),
             ToFrontEnds::Device(id, FromDevice::Answer(answer)) => {
                 let Some(front_end) = self.all.get_mut(id) else { return };
                 let session = front_end.session.as_mut().expect("it has sent an order");
@@ -178,6 +179,12 @@ impl FrontEnds {
                 self.accept(number);
             }
             ToFrontEnds::Forget(number) => drop(self.listeners.remove(&number)),
+            ToFrontEnds::Resize(export, size) => {
+                let of_export = self.all.iter().filter(|(_, one)| one.export == export);
+                for (id, front_end) in of_export {
+                    front_end.owner.tell_device(id, ToDevice::Resize(size));
+                }
+            }
             ToFrontEnds::StopListening => self.listeners.clear(),
             ToFrontEnds::End => self.ends = true,
         }
@@ -258,6 +265,16 @@ impl FrontEnds {
             sealed: front_end.sealed,
         }));
         self.receive(id);
+    }
+
+    /// Tells a front-end what its device has become, if it wants to be told.
+    fn reconfigure(&mut self, id: SessionId, device: &blk::Device) {
+        let session = self.all.get_mut(id).and_then(|one| one.session.as_mut());
+        let message = session.and_then(|session| session.reconfigure(device.config(true)));
+        let Some((bytes, channel)) = message else { return };
+        if let Err(errno) = socket::send(channel, &Output { bytes, descriptor: None }) {
+            self.report("a front-end was not told of another size", id, &errno);
+        }
     }
 
     /// Receives what a front-end has sent, for as long as it may, and then waits for more.

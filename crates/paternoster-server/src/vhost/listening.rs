@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -26,15 +27,18 @@ pub(crate) struct VhostSocket {
 }
 
 impl VhostSocket {
-    /// Listens where an export says that virtual machines attach to it, if it does.
-    pub(crate) fn of(keys: &ExportKeys, patience: Patience) -> Result<Option<Self>, BindError> {
-        let Some(path) = &keys.vhost_user else { return Ok(None) };
+    /// Listens on that path, as an export says that it is to be.
+    pub(crate) fn bind(
+        path: &Path,
+        keys: &ExportKeys,
+        patience: Patience,
+    ) -> Result<Self, BindError> {
         let listener = bind_unix_with(path, keys.vhost_user_mode, patience)?;
         let sealed = match keys.vhost_user_memory {
             VhostMemory::Any => Sealed::Any,
             VhostMemory::Sealed => Sealed::Required,
         };
-        Ok(Some(Self { listener, file: SocketFile::new(path), sealed }))
+        Ok(Self { listener, file: SocketFile::new(path), sealed })
     }
 }
 
@@ -52,6 +56,8 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     io: IoEngine,
+    /// Where those are of what is made by request, if it may have any.
+    pub(crate) dir: Option<PathBuf>,
     exports: Arc<ServedExports>,
     failures: mpsc::Sender<String>,
     /// None until a socket is there, and once the server has ended.
@@ -99,10 +105,11 @@ impl Sockets {
     /// None yet; front-ends find these exports.
     pub(crate) fn new(
         io: IoEngine,
+        dir: Option<PathBuf>,
         exports: Arc<ServedExports>,
         failures: mpsc::Sender<String>,
     ) -> Self {
-        Self { io, exports, failures, thread: Mutex::default() }
+        Self { io, dir, exports, failures, thread: Mutex::default() }
     }
 
     fn thread(&self) -> MutexGuard<'_, Option<Running>> {
@@ -141,6 +148,13 @@ impl Sockets {
         let thread =
             spawn("vhost", &watch, move || FrontEnds::new(io, of_thread, inbox, exports)?.run())?;
         Ok(Running { to, thread, sockets: 0 })
+    }
+
+    /// Tells front-ends of an export that it has so many bytes now.
+    pub(crate) fn resize(&self, export: &str, size: u64) {
+        if let Some(running) = &*self.thread() {
+            running.to.send(ToFrontEnds::Resize(export.to_owned(), size));
+        }
     }
 
     /// Nobody connects any more; those that have stay.

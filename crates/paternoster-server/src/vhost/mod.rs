@@ -71,6 +71,8 @@ pub(crate) enum ToDevice {
     Attach(NewDevice),
     /// It wants this, and waits for the answer.
     Order(Order),
+    /// Its export has so many bytes now.
+    Resize(u64),
     /// It has gone.
     Detach(Leave),
 }
@@ -80,6 +82,8 @@ pub(crate) enum ToDevice {
 enum FromDevice {
     /// What the device is.
     Attached(blk::Device),
+    /// What it has become.
+    Changed(blk::Device),
     /// What has become of its order.
     Answer(Answer),
     /// A ring is broken, behind the chain before that one.
@@ -103,6 +107,8 @@ enum ToFrontEnds {
     Device(SessionId, FromDevice),
     Listen(Listener),
     Forget(u64),
+    /// An export has so many bytes now.
+    Resize(String, u64),
     StopListening,
     End,
 }

@@ -9,7 +9,6 @@ use super::kinds::{About, Entry, Kind};
 use super::written::{At, Form, Written};
 use super::{ADDRESS, PATH, keys};
 use crate::config::Listen;
-use crate::config::error::Problem;
 
 /// Permission bits, in octal.
 pub(crate) struct Mode;
@@ -27,8 +26,7 @@ impl Kind for Mode {
             _ => return entry.refuse("a whole number, or one in quotes,"),
         };
         let bits = bits.filter(|&bits| bits <= MODE_MAX);
-        let problem = || Problem::BadMode { found: entry.found.shown.clone() };
-        entry.note(bits.ok_or_else(problem))
+        bits.or_else(|| entry.refuse("\"0000\" to \"0777\" in quotes or 0o000 to 0o777"))
     }
 
     fn show(&self, mode: &u32) -> Value {

@@ -8,13 +8,21 @@ use paternoster_disk::NbdUri;
 use serde_json::{Map, Value, json};
 
 use super::disk::URI;
-use super::kinds::{About, Entry, Flag, Kind, Size};
+use super::kinds::{About, Entry, Flag, Kind, Size, Text};
 use super::written::Form;
-use super::{GroupKeys, Keys as _, keys};
+use super::{GroupKeys, Keys as _, NAME, keys};
+use crate::config::pool::check_file_name;
 
 /// The least volume that is made, in bytes, and that of which each is a multiple.
 pub(crate) const LEAST: u64 = 1 << 20;
 pub(crate) const MULTIPLE: u64 = 4096;
+
+/// The name of a file, and never a path.
+const SOCKET: Text<String> = Text {
+    pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+    read: |text, _| check_file_name("socket", text).map(|()| text.to_owned()),
+    ..NAME
+};
 
 const SIZE: Size = Size::within(LEAST..=1 << 52);
 
@@ -38,6 +46,10 @@ keys! {
             default "whether there is a `state_dir`; of an export, and its volume lasts";
             "Whether it is there again after a restart, recorded in the \
              [`state_dir`](#the-file).";
+        vhost_user: Option<String> = None, SOCKET, restart,
+            range "letters, digits, `.`, `_` and `-`";
+            "Unix socket to which one virtual machine attaches: its name in the \
+             [`vhost_user_dir`](#the-file).";
         limits: GroupLimits = GroupLimits::NONE, Limits, live, default "none";
             "Caps, reservations and latency target of its own group.";
     }

@@ -54,6 +54,11 @@ keys! {
             "Where volumes, exports and groups that are made by request are recorded, so that they \
              are there again after a restart. It is made if it is not there. Without it they go \
              with the server, and images stay.";
+        vhost_user_dir: Option<PathBuf> = None, PATH, restart,
+            range "a directory";
+            "Where virtual machines attach to volumes and exports that are made by request: \
+             `vhost_user` of such a one is the name of a socket in it. Without it they have no \
+             such socket.";
         memory: u64 = 64 << 20, MEMORY, restart, default "`\"64M\"`";
             "What the clients of one tenant may hold on one disk: commands in flight, payloads, \
              unsent replies, and their buffers. The server stops reading from a client whose \
