@@ -42,6 +42,9 @@ struct Options {
     /// Milliseconds that one is measured under one load in a round
     #[arg(long, default_value_t = 1000)]
     millis: u64,
+    /// Only rows whose load, disk and server have this in them, such as "read 4K × 32, memory"
+    #[arg(long, default_value = "")]
+    only: String,
     /// What cargo passes
     #[arg(long, hide = true)]
     bench: bool,
@@ -50,6 +53,11 @@ struct Options {
 /// A load: bytes of a request, requests in flight, and the percentage that writes.
 const LOADS: [(u32, u32, u32); 4] = [(4096, 1, 0), (4096, 32, 0), (4096, 32, 100), (65536, 16, 0)];
 
+fn name_of((block, depth, write_percent): (u32, u32, u32)) -> String {
+    let kind = if write_percent > 0 { "write" } else { "read" };
+    format!("{kind} {}K × {depth}", block >> 10)
+}
+
 /// What came of a load.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
@@ -57,18 +65,34 @@ struct Figures {
     /// Microseconds of the server's processors a request.
     cpu_us: f64,
     kicks: f64,
+    calls: f64,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     let dir = tempfile::tempdir().context("a directory")?;
     let mut table = markdown_table(
-        ["load", "disk", "server", "IOPS", "CPU µs", "kicks", "× theirs", "CPU ×", "CPU × NBD"],
+        [
+            "load",
+            "disk",
+            "server",
+            "IOPS",
+            "CPU µs",
+            "kicks",
+            "calls",
+            "× theirs",
+            "CPU ×",
+            "CPU × NBD",
+        ],
         3,
     );
     for backing in [Backing::Memory, Backing::File] {
-        let servers = servers::start(dir.path(), &options.server, backing)?;
+        let all = servers::start(dir.path(), &options.server, backing)?;
         for load in LOADS {
+            let title =
+                |server: &Server| format!("{}, {}, {}", name_of(load), backing.name(), server.name);
+            let is_meant = |server: &&Server| title(server).contains(&options.only);
+            let servers: Vec<_> = all.iter().filter(is_meant).collect();
             let rounds = measure(&servers, load, &options)?;
             for (place, server) in servers.iter().enumerate() {
                 add_row(&mut table, load, backing, server, place, &servers, &rounds);
@@ -81,7 +105,7 @@ fn main() -> Result<()> {
 
 /// The figures of each server, a round each.
 fn measure(
-    servers: &[Server],
+    servers: &[&Server],
     load: (u32, u32, u32),
     options: &Options,
 ) -> Result<Vec<Vec<Figures>>> {
@@ -93,7 +117,7 @@ fn measure(
         }
         for place in order {
             let span = Duration::from_millis(options.millis);
-            let figures = run(&servers[place], load, span, round as u64);
+            let figures = run(servers[place], load, span, round as u64);
             let named = || servers[place].name.clone();
             rounds[place].push(figures.with_context(named)?);
         }
@@ -107,14 +131,15 @@ fn run(server: &Server, load: (u32, u32, u32), span: Duration, seed: u64) -> Res
     let tenant = Tenant { block, write_percent, ..Tenant::reads(100, 1, depth) };
     let tenant = tenant.named("disk".to_owned());
     let pid = server.pid();
-    let (replies, kicks, counted) = match server.door {
+    let (replies, [kicks, calls], counted) = match server.door {
         Door::VhostUser => {
             let mut machine = MachineLoad::attach(&server.socket, &tenant, seed)?;
             machine.run_for(span / 4)?;
-            let (before, kicks) = (Counters::read(pid)?, machine.kicks_and_calls().0);
+            let (before, said) = (Counters::read(pid)?, machine.kicks_and_calls());
             let measured = machine.run_for(span)?;
             let counted = Counters::read(pid)?.since(&before)?;
-            (measured.replies, machine.kicks_and_calls().0 - kicks, counted)
+            let (kicks, calls) = machine.kicks_and_calls();
+            (measured.replies, [kicks - said.0, calls - said.1], counted)
         }
         Door::Nbd => {
             let mut clients = Load::connect(&server.socket, &[tenant], seed)?;
@@ -126,26 +151,27 @@ fn run(server: &Server, load: (u32, u32, u32), span: Duration, seed: u64) -> Res
             let counted = Counters::read(pid)?.since(&before)?;
             let replies = clients.take_measured()[0].replies;
             clients.finish()?;
-            (replies, 0, counted)
+            (replies, [0, 0], counted)
         }
     };
     #[allow(clippy::cast_precision_loss)] // some hundreds of thousands
-    let (replies, kicks) = (replies as f64, kicks as f64);
+    let [replies, kicks, calls] = [replies, kicks, calls].map(|count| count as f64);
     Ok(Figures {
         iops: replies / counted.seconds,
         cpu_us: counted.on_cpu_us / replies,
         kicks: kicks / replies,
+        calls: calls / replies,
     })
 }
 
 /// Medians of a server, and its figures as multiples of others' in the same round.
 fn add_row(
     table: &mut Table,
-    (block, depth, write_percent): (u32, u32, u32),
+    load: (u32, u32, u32),
     backing: Backing,
     server: &Server,
     place: usize,
-    servers: &[Server],
+    servers: &[&Server],
     rounds: &[Vec<Figures>],
 ) {
     let of = |figure: fn(&Figures) -> f64| Spread::of(rounds[place].iter().map(figure));
@@ -159,16 +185,16 @@ fn add_row(
         })
     };
     let theirs = servers.iter().position(|other| !other.is_ours);
-    let same = |other: &Server| other.door == Door::Nbd && other.scheduler == server.scheduler;
+    let same = |other: &&Server| other.door == Door::Nbd && other.scheduler == server.scheduler;
     let nbd = servers.iter().position(same).filter(|_| server.is_ours);
-    let kind = if write_percent > 0 { "write" } else { "read" };
     table.add_row([
-        format!("{kind} {}K × {depth}", block >> 10),
+        name_of(load),
         backing.name().to_owned(),
         server.name.clone(),
         format!("{:.0}", median(|figures| figures.iops)),
         format!("{:.2}", median(|figures| figures.cpu_us)),
         format!("{:.2}", median(|figures| figures.kicks)),
+        format!("{:.2}", median(|figures| figures.calls)),
         beside(theirs, |figures| figures.iops),
         beside(theirs, |figures| figures.cpu_us),
         beside(nbd, |figures| figures.cpu_us),

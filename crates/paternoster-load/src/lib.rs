@@ -35,6 +35,7 @@ use paternoster_scene::Tenant;
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
 pub use live::{Layout, Live, server_toml};
 pub use local::LocalServer;
+use machine::Asking;
 pub use machine::{Ask, Done, FrontEnd, Guest, Machine, MachineLoad, Ring as MachineRing, Shape};
 use one_by_one::enter;
 pub use one_by_one::{OneByOne, read_once};
@@ -58,6 +59,14 @@ impl Measured {
     fn new() -> Self {
         let latency = Histogram::new_with_bounds(1_000, LATENCY_MAX, 3);
         Self { replies: 0, latency: latency.expect("the bounds are far apart") }
+    }
+
+    /// Counts answers that took so many nanoseconds.
+    fn count(&mut self, latencies: &[u64]) {
+        for &latency in latencies {
+            self.replies += 1;
+            self.latency.saturating_record(latency);
+        }
     }
 
     /// Returns the sum of both.
@@ -96,6 +105,8 @@ pub struct Load {
     /// Each with what it got since that was last taken.
     tenants: Vec<(Tenant, Measured)>,
     clients: Vec<Client>,
+    /// Tenants that are machines, by their places.
+    machines: Vec<(usize, Asking)>,
     /// Clients that think, or would ask but for a pause: until when, which, and the number of their
     /// next request.
     due: BinaryHeap<Reverse<(u64, usize, u64)>>,
@@ -121,6 +132,7 @@ impl Load {
             ring: Ring::new(IoEngine::fastest())?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
             clients,
+            machines: Vec::new(),
             due: BinaryHeap::new(),
             random: Rng::with_seed(seed),
             asking: true,
@@ -128,8 +140,17 @@ impl Load {
         })
     }
 
+    /// Attaches a machine to that socket, a further tenant: it asks on a thread of its own.
+    pub fn attach(&mut self, socket: &Path, tenant: &Tenant, seed: u64) -> Result<()> {
+        let machine = MachineLoad::attach(socket, tenant, seed)?;
+        self.machines.push((self.tenants.len(), Asking::new(machine)));
+        self.tenants.push((tenant.clone(), Measured::new()));
+        Ok(())
+    }
+
     /// Has every client ask for as much as it may.
     pub fn start(&mut self) -> Result<()> {
+        self.machines.iter_mut().for_each(|(_, machine)| machine.start());
         for index in 0..self.clients.len() {
             let depth = self.tenants[self.clients[index].tenant].0.depth;
             for number in 0..depth {
@@ -153,6 +174,9 @@ impl Load {
 
     /// Takes what each tenant got since the last call.
     pub fn take_measured(&mut self) -> Vec<Measured> {
+        for (place, machine) in &self.machines {
+            self.tenants[*place].1 = machine.take_measured();
+        }
         let tenants = self.tenants.iter_mut();
         tenants.map(|(_, measured)| std::mem::replace(measured, Measured::new())).collect()
     }
@@ -163,12 +187,13 @@ impl Load {
         while self.outstanding > 0 {
             self.round(None)?;
         }
-        Ok(())
+        self.machines.iter_mut().try_for_each(|(_, machine)| machine.pause())
     }
 
     /// Has clients that paused go on as if they had thought until now.
     pub fn resume(&mut self) -> Result<()> {
         self.asking = true;
+        self.machines.iter_mut().for_each(|(_, machine)| machine.start());
         self.ask_due()
     }
 
@@ -211,9 +236,7 @@ impl Load {
             let number = usize::try_from(reply.cookie).context("a number that was not given")?;
             let client = &self.clients[index];
             let latency = MonotonicClock::monotonic_now() - client.sent_at[number];
-            let measured = &mut self.tenants[client.tenant].1;
-            measured.replies += 1;
-            measured.latency.saturating_record(latency);
+            self.tenants[client.tenant].1.count(&[latency]);
             self.outstanding -= 1;
             self.ask_again(index, reply.cookie)?;
         }

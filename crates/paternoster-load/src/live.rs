@@ -18,6 +18,9 @@ pub struct Live {
     /// The name or the file of the device, where it is not made of plain servers: the server opens
     /// it itself.
     pub model: Option<String>,
+    /// How many tenants, the last ones, are machines that attach by shared memory, a queue for each
+    /// connection; the others are clients of NBD.
+    pub machines: usize,
 }
 
 impl World for Live {
@@ -46,8 +49,14 @@ impl Live {
         let device = self.device(scene)?;
         let disk = format!("backend = \"modelled\"\nsize = {size}\n{device}");
         let config = server_toml(Layout::Ranges, &disk, scheduler, &scene.tenants, &sizes);
-        let server = LocalServer::from_toml(&config)?;
-        let mut clients = server.connect(&scene.tenants, seed)?;
+        let first = scene.tenants.len().saturating_sub(self.machines);
+        let (of_nbd, machines) = scene.tenants.split_at(first);
+        let sockets = machines.iter().map(|machine| machine.name.as_str());
+        let server = LocalServer::with_machines(&config, &sockets.collect::<Vec<_>>())?;
+        let mut clients = server.connect(of_nbd, seed)?;
+        for (machine, seed) in machines.iter().zip(seed + 1..) {
+            clients.attach(&server.socket_of(&machine.name), machine, seed)?;
+        }
         let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);
         let mut outcome = clients.play(&server.control(), warm_up, counted, progress)?;
         clients.finish()?;

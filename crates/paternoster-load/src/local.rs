@@ -25,8 +25,18 @@ pub struct LocalServer {
 impl LocalServer {
     /// Starts one with a configuration in TOML that lacks the path of its socket.
     pub fn from_toml(text: &str) -> Result<Self> {
-        let mut config = Config::from_toml(text, Path::new("config.toml"))?;
+        Self::with_machines(text, &[])
+    }
+
+    /// The same, and machines can attach to the exports of these names by shared memory.
+    pub fn with_machines(text: &str, exports: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir().context("there is no room for a socket")?;
+        let mut config = Config::from_toml(text, Path::new("config.toml"))?;
+        for export in &mut config.exports {
+            if exports.contains(&export.name.as_str()) {
+                export.keys.vhost_user = Some(socket_of(&folder, &export.name));
+            }
+        }
         config.listen = vec![Listen::unix(socket_in(&folder))];
         let server = Server::start(&config)?;
         Ok(Self { folder, server })
@@ -35,6 +45,11 @@ impl LocalServer {
     /// Connects clients that have not asked yet; `seed` decides for what they will.
     pub fn connect(&self, tenants: &[Tenant], seed: u64) -> Result<Load> {
         Load::connect(&socket_in(&self.folder), tenants, seed)
+    }
+
+    /// Where a machine attaches to that export.
+    pub fn socket_of(&self, export: &str) -> PathBuf {
+        socket_of(&self.folder, export)
     }
 
     /// Where clients connect.
@@ -60,6 +75,10 @@ impl LocalServer {
     pub fn end(self) -> Result<()> {
         self.server.shut_down()
     }
+}
+
+fn socket_of(folder: &TempDir, export: &str) -> PathBuf {
+    folder.path().join(format!("{export}.vhost"))
 }
 
 fn socket_in(folder: &TempDir) -> PathBuf {

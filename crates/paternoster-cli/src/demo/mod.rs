@@ -1,9 +1,9 @@
 //! `paternoster demo`: three tenants share one disk by weight, on nothing but this binary.
 //!
 //! ```text
-//!   light   weight 100   16 connections × 16 ─┐
-//!   middle  weight 200    4 connections × 16 ─┼─▶ unix socket ──▶ server ──▶ modelled disk
-//!   heavy   weight 400    2 connections × 32 ─┘
+//!   light   weight 100   16 connections × 16 ──┐ NBD
+//!   middle  weight 200    4 connections × 16 ──┼─▶ unix sockets ──▶ server ──▶ modelled disk
+//!   heavy   weight 400    2 queues × 32 ───────┘ shared memory (vhost-user)
 //!
 //!   a disk that serves 4 at once     none   whoever asks most gets most
 //!                                    cfq    everyone gets its share
@@ -26,9 +26,10 @@ use paternoster::SchedulerKind;
 use report::{Report, Verdict};
 use scene::{DISK, PARALLEL};
 
-/// See three tenants share one disk by weight: real NBD clients, a modelled disk.
+/// See three tenants share one disk by weight: real clients, a modelled disk.
 ///
-/// The tenants differ in connections and queue depth, so that without weights the lightest wins. A
+/// Two come by NBD, and the third as a virtual machine does, by shared memory (vhost-user). The
+/// tenants differ in connections and queue depth, so that without weights the lightest wins. A
 /// second disk, which serves many requests at once, shows what weights cost in throughput. Exit
 /// status: 0 if every share with cfq, and with wfq on the second disk, is within 5 % of what its
 /// weight entitles it to, 1 if not, 2 if this machine was too slow to say.

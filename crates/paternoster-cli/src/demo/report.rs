@@ -6,7 +6,7 @@ use paternoster_scene::{Outcome, plain_table};
 use serde::Serialize;
 
 use super::parallel::Parallel;
-use super::scene::{DISK, PARALLEL, tenants};
+use super::scene::{DISK, PARALLEL, door, tenants};
 
 /// How far a share may be off, in parts of what its tenant is entitled to.
 const TOLERANCE: f64 = 0.05;
@@ -27,6 +27,9 @@ pub(super) struct Report {
 struct Row {
     name: String,
     weight: u32,
+    /// By what it comes: `nbd` or `vhost-user`.
+    door: &'static str,
+    /// Or queues.
     connections: u32,
     entitled: f64,
     share_none: f64,
@@ -55,9 +58,11 @@ impl Report {
         parallel: &[(SchedulerKind, Outcome)],
     ) -> Self {
         let pairs = rows(without).zip(rows(with));
-        let rows = tenants().into_iter().zip(pairs).map(|(tenant, (none, cfq))| Row {
+        let tenants = tenants().into_iter().enumerate();
+        let rows = tenants.zip(pairs).map(|((place, tenant), (none, cfq))| Row {
             name: cfq.name,
             weight: tenant.weight,
+            door: door(place),
             connections: tenant.connections,
             entitled: cfq.entitled,
             share_none: none.share,
@@ -79,6 +84,7 @@ impl Report {
     fn table(&self) -> Table {
         let header = [
             "tenant",
+            "comes by",
             "weight",
             "connections",
             "entitled",
@@ -88,10 +94,11 @@ impl Report {
             "p50 µs",
             "p99 µs",
         ];
-        let mut table = plain_table(header, 1);
+        let mut table = plain_table(header, 2);
         for row in &self.tenants {
             table.add_row([
                 row.name.clone(),
+                row.door.to_owned(),
                 row.weight.to_string(),
                 row.connections.to_string(),
                 percent(row.entitled),

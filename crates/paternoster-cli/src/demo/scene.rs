@@ -23,6 +23,9 @@ pub(super) const DISK: Disk = Disk { servers: 4, service_us: 200 };
 /// 40,000 IOPS, if it always has sixteen requests.
 pub(super) const PARALLEL: Disk = Disk { servers: 16, service_us: 400 };
 
+/// How many tenants, the last ones, come as virtual machines do.
+const MACHINES: usize = 1;
+
 /// Where the clients' addresses come from.
 const SEED: u64 = 0x7061_7465;
 
@@ -44,7 +47,7 @@ impl Disk {
         show(format!("{kind}: waiting until all tenants have requests waiting"));
         let nanos = Nanos::new(u64::try_from(span.as_nanos()).expect("an hour at most"));
         let scene = self.scene().lasting(nanos);
-        Live::default().watch(&scene, &kind.into(), SEED, |slice| {
+        Live { machines: MACHINES, ..Live::default() }.watch(&scene, &kind.into(), SEED, |slice| {
             show(line(&scene, kind, slice, end));
         })
     }
@@ -53,6 +56,11 @@ impl Disk {
         let service = Service::constant(Nanos::from_micros(self.service_us));
         Scene::new(Kind::Servers(ServersParameters::new(self.servers, service)), tenants())
     }
+}
+
+/// By what the tenant at that place comes.
+pub(super) fn door(place: usize) -> &'static str {
+    if place + MACHINES < tenants().len() { "nbd" } else { "vhost-user" }
 }
 
 /// The lighter, the more it asks for.

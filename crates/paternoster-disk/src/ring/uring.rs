@@ -2,15 +2,20 @@
 //!
 //! ```text
 //!   start ──▶ submission queue ──┐
-//!                                │ wait: one system call submits all and waits
+//!     └──▶ of files ─────────▶───┤ wait: one system call submits all and waits
 //!   take  ◀── completion queue ◀─┘
 //! ```
+//!
+//! The kernel works on what it is handed in that order, and copies what is in the page cache there
+//! and then. So reads and writes of files are handed over behind all else: whoever waits for a
+//! reply or a signal goes on meanwhile.
 //!
 //! An operation owns its buffers until it completes, so callers need no `unsafe`; this file alone
 //! has it.
 
 #![allow(unsafe_code)] // The kernel works on our buffers; each block says why they are alive.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -86,6 +91,8 @@ pub(super) struct Uring<T> {
     kernel: IoUring,
     waiting: Waiting,
     operations: SlotMap<OperationId, InFlight<T>>,
+    /// What is handed to the kernel behind all else.
+    of_files: VecDeque<squeue::Entry>,
     /// The moments of wake-ups in flight, on the monotonic clock, the earliest last.
     wake_ups: Vec<u64>,
 }
@@ -101,7 +108,8 @@ impl<T> Uring<T> {
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
         let waiting = Waiting::best(&uring)?;
-        Ok(Self { kernel: uring, waiting, operations: SlotMap::with_key(), wake_ups: Vec::new() })
+        let (operations, of_files, wake_ups) = (SlotMap::with_key(), VecDeque::new(), Vec::new());
+        Ok(Self { kernel: uring, waiting, operations, of_files, wake_ups })
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -219,6 +227,7 @@ impl<T> Uring<T> {
     }
 
     pub(super) fn submit(&mut self) -> io::Result<()> {
+        self.queue_files();
         let queue = self.kernel.submission();
         let has_work = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
         drop(queue);
@@ -281,7 +290,10 @@ impl<T> Uring<T> {
 
     fn submit_and_wait(&mut self) -> io::Result<()> {
         match &self.waiting {
-            Waiting::InRing => self.enter(1, EnterFlags::GETEVENTS | EnterFlags::NO_IOWAIT),
+            Waiting::InRing => {
+                self.queue_files();
+                self.enter(1, EnterFlags::GETEVENTS | EnterFlags::NO_IOWAIT)
+            }
             Waiting::OnEvent(_) => self.submit_and_wait_for_event(),
         }
     }
@@ -360,14 +372,30 @@ impl<T> Uring<T> {
 
     /// Has the kernel do what an operation has that is in flight.
     fn submit_as(&mut self, id: OperationId, entry: squeue::Entry) {
-        while self.kernel.submission().is_full() {
-            self.submit().expect("a full queue can be submitted");
-        }
         let entry = entry.user_data(id.data().as_ffi());
+        if matches!(self.operations[id].held, Held::Read(_) | Held::Write(_)) {
+            self.of_files.push_back(entry);
+        } else {
+            self.queue(&entry);
+        }
+    }
+
+    /// Queues what is of files, behind all that is queued.
+    fn queue_files(&mut self) {
+        while let Some(entry) = self.of_files.pop_front() {
+            self.queue(&entry);
+        }
+    }
+
+    /// Queues what the kernel is handed next.
+    fn queue(&mut self, entry: &squeue::Entry) {
+        while self.kernel.submission().is_full() {
+            self.enter(0, EnterFlags::GETEVENTS).expect("a full queue can be submitted");
+        }
         // SAFETY: all addresses in the entry are into the operation's heap memory, which neither
         // moves nor is freed before the completion removes it, or `drop` has waited for all; or
         // they are of what is constant.
-        let pushed = unsafe { self.kernel.submission().push(&entry) };
+        let pushed = unsafe { self.kernel.submission().push(entry) };
         pushed.expect("there is room, and one thread pushes");
     }
 }
@@ -507,6 +535,24 @@ mod tests {
 
     fn ring(uring: Uring<u32>) -> Ring<u32> {
         Ring { engine: Engine::IoUring(Box::new(uring)), spare: SpareBuffers::default() }
+    }
+
+    #[test]
+    fn who_waits_for_a_signal_does_not_wait_for_bytes_of_a_file() {
+        let mut ring = ring(Uring::new().expect("a ring"));
+        let mut cached = tempfile::tempfile().expect("a file");
+        cached.write_all(&[7; 4096]).expect("room");
+        let file: Fd = Arc::new(cached.into());
+        let signalled: Fd = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd"));
+        ring.read(1, &file, 0, &[4096]);
+        ring.write(2, &file, 0, Buffers::from_elem(Bytes::from(vec![7; 4096]), 1));
+        ring.signal(3, &signalled);
+        let mut completions = Vec::new();
+        while completions.len() < 3 {
+            ring.wait(None).expect("the ring works");
+            ring.take_completions(&mut completions);
+        }
+        assert_eq!(completions[0].token, 3, "{completions:?}");
     }
 
     /// Both ways have to work where only one would be chosen.

@@ -1,9 +1,12 @@
 //! A machine that always has something to ask.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
 use paternoster_disk::MonotonicClock;
 use paternoster_scene::Tenant;
@@ -13,6 +16,9 @@ use crate::Measured;
 
 /// Bytes of a sector.
 const SECTOR: u32 = 512;
+
+/// How often a machine on a thread of its own looks whether it is to pause.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A tenant that is a machine: each of its connections is a ring, with so many requests outstanding
 /// at all times. It reads or writes blocks anywhere.
@@ -28,6 +34,13 @@ pub struct MachineLoad {
 impl MachineLoad {
     /// Attaches the machine; nothing is asked yet. `seed` decides what will be.
     pub fn attach(socket: &Path, tenant: &Tenant, seed: u64) -> Result<Self> {
+        let Tenant { name, weight, connections, depth, block, write_percent, .. } = tenant.clone();
+        let plain = Tenant::reads(weight, connections, depth);
+        ensure!(
+            Tenant { name, block, write_percent, ..plain } == *tenant,
+            "tenant {:?}: a machine reads and writes at random, and asks again at once",
+            tenant.name
+        );
         let slots = u16::try_from(tenant.depth)?;
         let queues = u16::try_from(tenant.connections)?;
         let shape = Shape { queues, slots, room: tenant.block, ..Shape::default() };
@@ -45,19 +58,32 @@ impl MachineLoad {
     /// Asks for that long, and then waits for what is outstanding, which does not count.
     pub fn run_for(&mut self, span: Duration) -> Result<Measured> {
         let (mut measured, until) = (Measured::new(), Instant::now() + span);
+        let left =
+            || Some(until.saturating_duration_since(Instant::now())).filter(|d| !d.is_zero());
+        self.ask_while(left, |latencies| measured.count(latencies))?;
+        Ok(measured)
+    }
+
+    /// Asks while there is a time for which it may wait for answers, whose latencies `note` gets,
+    /// and then waits for what is outstanding.
+    fn ask_while(
+        &mut self,
+        left: impl Fn() -> Option<Duration>,
+        mut note: impl FnMut(&[u64]),
+    ) -> Result<()> {
+        let mut latencies = Vec::new();
         for ring in 0..self.asked_at.len() {
             self.fill(ring)?;
         }
-        while Instant::now() < until {
-            let done =
-                self.machine.wait_for_any(until.saturating_duration_since(Instant::now()))?;
+        while let Some(left) = left() {
+            let done = self.machine.wait_for_any(left)?;
             let now = MonotonicClock::monotonic_now();
             for (ring, done) in &done {
                 ensure!(done.status == 0, "a request has failed");
-                measured.replies += 1;
-                let asked = self.asked_at[*ring][usize::from(done.slot)];
-                measured.latency.saturating_record(now - asked);
+                latencies.push(now - self.asked_at[*ring][usize::from(done.slot)]);
             }
+            note(&latencies);
+            latencies.clear();
             for ring in 0..self.asked_at.len() {
                 self.fill(ring)?;
             }
@@ -69,7 +95,7 @@ impl MachineLoad {
             ensure!(!done.is_empty(), "{left} requests are not done");
             left -= done.len();
         }
-        Ok(measured)
+        Ok(())
     }
 
     /// How often the machine kicked and was called.
@@ -95,5 +121,60 @@ impl MachineLoad {
             asks = true;
         }
         if asks { self.machine.rings[ring].publish(&self.machine.guest) } else { Ok(()) }
+    }
+}
+
+/// A machine that asks on a thread of its own, as a driver's processor does.
+pub(crate) struct Asking {
+    measured: Arc<Mutex<Measured>>,
+    pauses: Arc<AtomicBool>,
+    /// While it pauses.
+    machine: Option<MachineLoad>,
+    /// While it asks.
+    thread: Option<JoinHandle<Result<MachineLoad>>>,
+}
+
+impl Asking {
+    /// Has not asked yet.
+    pub(crate) fn new(machine: MachineLoad) -> Self {
+        let (measured, pauses) = (Arc::new(Mutex::new(Measured::new())), Arc::default());
+        Self { measured, pauses, machine: Some(machine), thread: None }
+    }
+
+    /// Asks until it pauses.
+    pub(crate) fn start(&mut self) {
+        let Some(mut machine) = self.machine.take() else { return };
+        self.pauses.store(false, Ordering::Relaxed);
+        let (pauses, measured) = (Arc::clone(&self.pauses), Arc::clone(&self.measured));
+        self.thread = Some(thread::spawn(move || {
+            let left = || (!pauses.load(Ordering::Relaxed)).then_some(LOOK);
+            machine.ask_while(left, |latencies| {
+                measured.lock().unwrap_or_else(PoisonError::into_inner).count(latencies);
+            })?;
+            Ok(machine)
+        }));
+    }
+
+    /// Asks no more, and returns when all is answered.
+    pub(crate) fn pause(&mut self) -> Result<()> {
+        self.pauses.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let machine = thread.join().ok().context("a machine's thread has panicked")?;
+            self.machine = Some(machine.context("a machine is no more served")?);
+        }
+        Ok(())
+    }
+
+    /// Takes what it got since the last call.
+    pub(crate) fn take_measured(&self) -> Measured {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut measured, Measured::new())
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // Whoever wants to know how it went has paused it before.
+        let _ = self.pause();
     }
 }

@@ -22,9 +22,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use paternoster_vhost::proto::{Features, ProtocolFeatures, request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 pub use front_end::FrontEnd;
 pub use guest::Guest;
+pub(crate) use load::Asking;
 pub use load::MachineLoad;
 pub use ring::{Ask, Done, Ring};
 
@@ -183,7 +185,10 @@ impl Machine {
             }
             let calls = self.rings[rings.clone()].iter().map(Ring::call);
             let mut polled: Vec<_> = calls.map(|call| PollFd::new(call, PollFlags::IN)).collect();
-            poll(&mut polled, Some(&Timespec::try_from(left)?))?;
+            match poll(&mut polled, Some(&Timespec::try_from(left)?)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
             drop(polled);
             self.rings[rings.clone()].iter_mut().for_each(Ring::take_calls);
         }

@@ -152,7 +152,7 @@ impl Connections {
             return None;
         }
         self.label.volumes.connected(export.volume);
-        self.tenants.connected(export.tenant);
+        self.tenants.connected(export.tenant, door);
         self.going.iter_mut().for_each(|one| one.count(export, true));
         let client = self.register.enter(Arc::clone(export), peer, door);
         self.log_connected(client);
@@ -186,7 +186,7 @@ impl Connections {
         for Gone { client, why } in gone {
             let client = self.register.leave(client);
             self.label.volumes.disconnected(client.export.volume);
-            self.tenants.disconnected(client.export.tenant);
+            self.tenants.disconnected(client.export.tenant, client.door);
             self.going.iter_mut().for_each(|one| one.count(&client.export, false));
             self.log_left(&client, why);
             owner.administer(|elevator, now| {

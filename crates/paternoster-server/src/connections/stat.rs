@@ -134,6 +134,7 @@ impl Connections {
             ),
             threads: self.doors.nbd.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
+            machines: u32::try_from(self.doors.devices.len()).unwrap_or(u32::MAX),
             root: root_stat(elevator, now),
             groups: Vec::new(),
             volumes: Vec::new(),
@@ -219,6 +220,7 @@ impl Connections {
                 limits: limits_in_numbers(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
+                machines: tenant.machines,
                 time: TimeStat::of(times),
                 behind: behind
                     .iter()

@@ -34,6 +34,8 @@ pub(crate) struct Tenant {
     pub(super) exports: Vec<Arc<Export>>,
     /// Its clients that are connected.
     pub(super) connections: u32,
+    /// Those of them that are virtual machines.
+    pub(super) machines: u32,
     /// What holds its commands back, by NBD and by vhost-user.
     held_back: [HeldBack; 2],
     parent: Option<TenantId>,
@@ -115,6 +117,7 @@ impl Tenants {
             memory: Pool::new(bytes, &self.notices),
             exports: Vec::new(),
             connections: 0,
+            machines: 0,
             held_back: [HeldBack::default(); 2],
             parent,
             below: 0,
@@ -176,13 +179,15 @@ impl Tenants {
     }
 
     /// A client of the tenant has connected.
-    pub(super) fn connected(&mut self, id: TenantId) {
+    pub(super) fn connected(&mut self, id: TenantId, door: Door) {
         self.all[id].connections += 1;
+        self.all[id].machines += u32::from(door == Door::VhostUser);
     }
 
     /// A client of the tenant has left.
-    pub(super) fn disconnected(&mut self, id: TenantId) {
+    pub(super) fn disconnected(&mut self, id: TenantId, door: Door) {
         self.all[id].connections -= 1;
+        self.all[id].machines -= u32::from(door == Door::VhostUser);
     }
 
     /// Removes the tenant, and then those above it, as far as they are of no use. The I/O contexts

@@ -154,6 +154,8 @@ figures! {
     threads: Option<ThreadsStat>, Figures unless none;
     /// Client connections to the disk now.
     connections: u32, Gauge, metric "disk_connections";
+    /// How many of these are virtual machines that are attached by shared memory.
+    machines: u32, Gauge unless zero, metric "disk_machines";
     /// The root group: its weights, its caps and how long they held, and its `blkio` files.
     root: GroupStat, Untold;
     /// The groups that have an export here or below them, in the order of the configuration: each
@@ -250,6 +252,8 @@ figures! {
     exports: Vec<String>, Text;
     /// Client connections to the exports of the group on this disk now.
     connections: u32, Gauge, metric "tenant_connections";
+    /// How many of these are virtual machines that are attached by shared memory.
+    machines: u32, Gauge unless zero, metric "tenant_machines";
     /// Requests of the group that the scheduler holds now.
     queued: u32, Gauge, metric "tenant_queued_requests";
     /// Requests of the group in the disk now.

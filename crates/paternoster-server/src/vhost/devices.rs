@@ -93,6 +93,11 @@ impl Devices {
         device.answers.send(FromDevice::Changed(device.seen));
     }
 
+    /// Those that there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Ends devices of what takes no others: what the disk works on ends unanswered.
     pub(crate) fn end_clients(&mut self, site: &mut OwnSite<'_>, of: &ClientsOf) {
         let meant = self.all.iter().filter(|(_, device)| of.has(&device.export));

@@ -122,8 +122,19 @@ fn one_machine_has_an_export_at_a_time() {
     let second = Machine::attach(&rig.dir.path().join("gold.vhost"), Shape::default());
     assert!(second.is_err(), "it is taken");
     assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("done").0, OK);
+    let mut client = rig.client("gold");
+    client.read(0, 512);
+    // Connections, and machines among them, of the disk and of the tenant.
+    let counts = || {
+        let disk = &rig.stat().disks[0];
+        let gold = disk.groups.iter().find(|group| group.path == "/gold").expect("it has a group");
+        [(disk.connections, disk.machines), (gold.connections, gold.machines)]
+    };
+    assert_eq!(counts(), [(2, 1); 2]);
+    drop(client);
     drop(machine);
     rig.until_empty();
+    assert_eq!(counts(), [(0, 0); 2]);
     attach(&rig, Shape::default()).do_one(&Ask::Read(0, 512)).expect("it is free again");
     rig.end();
 }
