@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   servers.rs   how each is started: ours under none and wfq, and theirs
+//!   attach.rs    how soon one of many can read, what each takes, and that idle ones cost nothing
 //! ```
 //!
 //! All servers are up at once and idle but for the one that is measured. Rounds go through them
@@ -10,6 +11,7 @@
 //! machine has no processor: its driver is a thread here, which sleeps until it is called. The disk
 //! is in memory (theirs: null-co, which reads zeroes) or a file in the page cache of both.
 
+mod attach;
 mod servers;
 
 use std::path::PathBuf;
@@ -42,6 +44,9 @@ struct Options {
     /// Milliseconds that one is measured under one load in a round
     #[arg(long, default_value_t = 1000)]
     millis: u64,
+    /// Machines that attach to one server, one after the other
+    #[arg(long, default_value_t = 500)]
+    machines: usize,
     /// Only rows whose load, disk and server have this in them, such as "read 4K × 32, memory"
     #[arg(long, default_value = "")]
     only: String,
@@ -100,7 +105,7 @@ fn main() -> Result<()> {
         }
     }
     println!("{table}");
-    Ok(())
+    attach::measure(dir.path(), &options.server, options.machines)
 }
 
 /// The figures of each server, a round each.

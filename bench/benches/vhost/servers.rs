@@ -119,7 +119,7 @@ fn make_file(path: &Path) -> Result<()> {
 }
 
 /// Starts it, and waits until its socket is there.
-fn spawn(mut command: Command, socket: &Path) -> Result<KilledOnDrop> {
+pub(crate) fn spawn(mut command: Command, socket: &Path) -> Result<KilledOnDrop> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let name = command.get_program().to_owned();
     let child = command.spawn().with_context(|| format!("{} does not start", name.display()))?;

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use paternoster_bench::used::Used;
 use paternoster_load::LocalServer;
 
 use crate::rig::number;
-use crate::soak::Used;
 
 /// Volumes, each with an export and a group of its own.
 const VOLUMES: u32 = 10_000;
@@ -33,11 +33,11 @@ pub(crate) fn measure() -> Result<bool> {
         File::create(dir.path().join(format!("vm{volume}.img")))?.set_len(BYTES)?;
         writeln!(toml, "[volumes.vm{volume}]\npool = \"fast\"")?;
     }
-    let before = Used::now()?;
+    let before = Used::by(std::process::id())?;
     let begun = Instant::now();
     let server = LocalServer::from_toml(&toml)?;
     let start = begun.elapsed();
-    let after = Used::now()?;
+    let after = Used::by(std::process::id())?;
     let slept = wake_ups()?;
     thread::sleep(WATCHED);
     let wake_ups = wake_ups()? - slept;

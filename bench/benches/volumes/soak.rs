@@ -1,10 +1,10 @@
 //! Whether a server that makes and removes volumes all the time keeps anything of them.
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
+use paternoster_bench::used::Used;
 use paternoster_load::read_once;
 
 use crate::rig::{Pool, Rig, delete, put};
@@ -29,7 +29,7 @@ pub(crate) fn measure(durable: bool, span: Duration, rate: u32) -> Result<bool> 
         number += 1;
         let at = begun.elapsed().as_secs() * 10 / span.as_secs().max(1);
         if readings.len() as u64 <= at && number > 2 * KEPT {
-            readings.push(Used::now()?);
+            readings.push(Used::by(std::process::id())?);
         }
         let due = Duration::from_secs(1) / rate * u32::try_from(number)?;
         thread::sleep(due.saturating_sub(begun.elapsed()));
@@ -39,7 +39,7 @@ pub(crate) fn measure(durable: bool, span: Duration, rate: u32) -> Result<bool> 
     }
     rig.end()?;
     println!("{number} volumes were made and removed in {span:?}");
-    for Used { anonymous_kib, descriptors } in &readings {
+    for Used { anonymous_kib, descriptors, .. } in &readings {
         println!("{anonymous_kib:>8} KiB of anonymous memory, {descriptors} descriptors");
     }
     let [Some(first), Some(last)] = [readings.get(readings.len() / 2), readings.last()] else {
@@ -52,21 +52,4 @@ pub(crate) fn measure(durable: bool, span: Duration, rate: u32) -> Result<bool> 
         && last.anonymous_kib <= first.anonymous_kib + 64 + 8 * in_half / 1024;
     println!("promised: as much at the end as in the middle");
     Ok(is_flat)
-}
-
-/// What the process uses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Used {
-    pub(crate) anonymous_kib: u64,
-    pub(crate) descriptors: usize,
-}
-
-impl Used {
-    pub(crate) fn now() -> Result<Self> {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("RssAnon")?;
-        let descriptors = fs::read_dir("/proc/self/fd")?.count();
-        Ok(Self { anonymous_kib: kib.trim().parse()?, descriptors })
-    }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use paternoster_disk::{Backend, CpuLatency, IoEngine};
 
-use crate::admission::VolumeRoom;
+use crate::admission::Descriptors;
 use crate::borders;
 use crate::catalogue::{Records, Store};
 use crate::common::Common;
@@ -50,7 +50,7 @@ pub(crate) struct Acquired {
     /// Where virtual machines attach to its exports, by their indices in the configuration.
     pub(crate) sockets: BTreeMap<usize, VhostSocket>,
     /// The places of its descriptors, if it comes while others are served.
-    pub(crate) room: Option<VolumeRoom>,
+    pub(crate) room: Option<Descriptors>,
 }
 
 /// What answers the operator.

@@ -1,6 +1,7 @@
 //! Bounds how many clients are connected: of each tenant, and in all.
 //!
-//! Every connection is a descriptor. A process may have so many, and the last ones are for those
+//! Every connection is a descriptor, and a virtual machine has several: those of its memory and its
+//! rings are counted as they come. A process may have so many, and the last ones are for those
 //! who would mend things: the control socket, and the acceptor, which has to take a client in to
 //! tell it that there is no room.
 
@@ -27,8 +28,8 @@ pub(crate) enum NoRoom {
     #[error("tenant {tenant:?} has {limit} connections, which is all that it may have")]
     OfTenant { tenant: String, limit: u32 },
     #[error(
-        "there are {limit} connections and volumes, which is all that the server has descriptors \
-         for"
+        "there are {limit} connections, volumes and files of machines, which is all that the \
+         server has descriptors for"
     )]
     InAll { limit: u32 },
 }
@@ -84,30 +85,38 @@ impl Rooms {
     }
 
     /// Takes the descriptors of a volume, which are clients' no more.
-    pub(crate) fn volume(&self, descriptors: u32) -> Result<VolumeRoom, NoRoom> {
-        let (in_all, mut room) = (Arc::clone(&self.in_all), 0);
-        while room < descriptors && in_all.take() {
-            room += 1;
-        }
-        let taken = VolumeRoom { in_all, descriptors: room };
-        if room == descriptors {
-            Ok(taken)
-        } else {
-            Err(NoRoom::InAll { limit: self.in_all.limit })
-        }
+    pub(crate) fn volume(&self, descriptors: u32) -> Result<Descriptors, NoRoom> {
+        let mut held = Descriptors { in_all: Arc::clone(&self.in_all), count: 0 };
+        held.hold(descriptors)?;
+        Ok(held)
     }
 }
 
-/// The descriptors of a volume, which are free again when this is dropped.
+/// Descriptors that a volume or a machine holds, and which are free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct VolumeRoom {
+pub(crate) struct Descriptors {
     in_all: Arc<Count>,
-    descriptors: u32,
+    count: u32,
 }
 
-impl Drop for VolumeRoom {
+impl Descriptors {
+    /// Holds so many from now on; as many as there are where there are fewer.
+    pub(crate) fn hold(&mut self, count: u32) -> Result<(), NoRoom> {
+        while self.count < count && self.in_all.take() {
+            self.count += 1;
+        }
+        if self.count < count {
+            return Err(NoRoom::InAll { limit: self.in_all.limit });
+        }
+        self.in_all.now.fetch_sub(self.count - count, Ordering::Relaxed);
+        self.count = count;
+        Ok(())
+    }
+}
+
+impl Drop for Descriptors {
     fn drop(&mut self) {
-        self.in_all.now.fetch_sub(self.descriptors, Ordering::Relaxed);
+        self.in_all.now.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -122,6 +131,11 @@ impl TenantRoom {
             return Err(NoRoom::InAll { limit: in_all.limit });
         }
         Ok(())
+    }
+
+    /// The descriptors of a machine beside its socket: none yet.
+    pub(crate) fn descriptors(&self) -> Descriptors {
+        Descriptors { in_all: Arc::clone(&self.in_all), count: 0 }
     }
 
     /// Admits a client of the tenant. One thread admits, others let go.

@@ -16,7 +16,7 @@ use paternoster_disk::{
 };
 
 use crate::acquire::Acquired;
-use crate::admission::VolumeRoom;
+use crate::admission::Descriptors;
 use crate::announce;
 use crate::catalogue::{Groups, ServedVolume};
 use crate::clients::Export;
@@ -60,7 +60,7 @@ struct Running {
     failure: mpsc::Receiver<io::Error>,
     /// What the kernel is asked for while it serves.
     _latency: Option<CpuLatency>,
-    _room: Option<VolumeRoom>,
+    _room: Option<Descriptors>,
 }
 
 /// How an owner is told that a reload has it end, and tells what is wrong then.

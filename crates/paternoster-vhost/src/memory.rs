@@ -221,6 +221,11 @@ impl Memory {
         Ok(())
     }
 
+    /// The number of its regions.
+    pub fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
     /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use paternoster_load::{Ask, Machine, Shape};
 use rustix::process::Signal;
 
-use crate::support::{Served, temp_dir};
+use crate::support::{Served, eventually, temp_dir};
 
 const BLOCK: usize = 4096;
 const SECTORS: u64 = 8;
@@ -145,4 +146,35 @@ fn machine_goes_on_when_its_server_is_killed_or_ended() {
     for scheduler in ["none", "wfq"] {
         goes_on(scheduler, times);
     }
+}
+
+/// Each ring has a kick and a call, and a front-end may have 64 rings.
+#[test]
+fn machine_that_wants_more_descriptors_than_there_are_is_shut_out_alone() {
+    let dir = temp_dir();
+    let toml = "unix = \"nbd.sock\"\nctl = \"none\"\n\
+                [disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
+                [exports.gold]\ndisk = \"d\"\nvhost_user = \"gold.vhost\"\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    // Some eighty of them are for clients.
+    let mut command = Command::new("sh");
+    let few = "ulimit -n 400 && exec \"$0\" serve c.toml";
+    command.args(["-c", few, env!("CARGO_BIN_EXE_paternoster")]).current_dir(dir.path());
+    command.env("RUST_LOG", "info");
+    let served = Served::spawn(dir, command, 2);
+    let attach = |queues| {
+        let shape = Shape { queues, ..Shape::default() };
+        Machine::attach(&served.path("gold.vhost"), shape)
+    };
+    assert!(attach(64).is_err(), "there are not so many");
+    eventually("its end is told", || served.log().contains("all that the server has descriptors"));
+    let mut machine = None;
+    eventually("what it had is free again", || {
+        machine = attach(16).ok();
+        machine.is_some()
+    });
+    let mut machine = machine.expect("it is there");
+    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("it is served"), (0, vec![0; 512]));
+    drop(machine);
+    served.end();
 }

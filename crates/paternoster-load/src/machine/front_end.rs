@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use paternoster_vhost::proto::HEADER_LEN;
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -86,7 +87,8 @@ impl FrontEnd {
             ensure!(control.push(SendAncillaryMessage::ScmRights(&files)), "too many files");
         }
         let flags = SendFlags::NOSIGNAL;
-        let sent = sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut control, flags)?;
+        let bytes_of = [IoSlice::new(bytes)];
+        let sent = retry_on_intr(|| sendmsg(&self.socket, &bytes_of, &mut control, flags))?;
         ensure!(sent == bytes.len(), "the socket is full");
         Ok(())
     }
@@ -96,7 +98,9 @@ impl FrontEnd {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut room = [IoSliceMut::new(&mut header)];
-        let message = recvmsg(&self.socket, &mut room, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        // A socket with a timeout is not read again by itself where something else comes.
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let message = retry_on_intr(|| recvmsg(&self.socket, &mut room, &mut control, flags))?;
         ensure!(message.bytes == HEADER_LEN, "the server has hung up");
         let mut files = Vec::new();
         for message in control.drain() {

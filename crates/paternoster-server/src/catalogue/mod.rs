@@ -44,7 +44,7 @@ use self::record::MadeRecord;
 pub(crate) use self::record::Records;
 pub(crate) use self::store::Store;
 pub(crate) use self::turnover::Turnover;
-use crate::admission::{Rooms, VolumeRoom};
+use crate::admission::{Descriptors, Rooms};
 use crate::config::{BackendConfig, Config, EXPORT, ListenAddress, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
@@ -108,7 +108,7 @@ struct Volume {
     /// volume is reopened.
     sync_failed: bool,
     /// The place of its descriptor; none of the file's.
-    room: Option<VolumeRoom>,
+    room: Option<Descriptors>,
 }
 
 /// A volume or an export as it was asked for.

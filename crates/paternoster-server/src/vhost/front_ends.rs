@@ -29,6 +29,7 @@ use slotmap::SlotMap;
 use super::listening::{Handle, Listener};
 use super::{Answers, FromDevice, NewDevice, SessionId, ToDevice, ToFrontEnds, socket};
 use crate::acceptor::deadline;
+use crate::admission::Descriptors;
 use crate::clients::Leave;
 use crate::export_table::ServedExports;
 use crate::log::Limits;
@@ -64,6 +65,8 @@ struct FrontEnd {
     /// None until it is known what the device is.
     session: Option<Session>,
     sealed: Sealed,
+    /// Those that it has sent.
+    descriptors: Descriptors,
     /// Whether its socket is waited for.
     is_watched: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
@@ -241,6 +244,7 @@ impl FrontEnds {
             owner: owner.clone(),
             session: None,
             sealed,
+            descriptors: entry.room.descriptors(),
             is_watched: false,
             due: None,
         });
@@ -315,6 +319,12 @@ impl FrontEnds {
         front_end.due = is_within.then(|| front_end.due.unwrap_or_else(|| deadline(DEADLINE)));
         let sent =
             session.take_output().map_or(Ok(()), |output| socket::send(&front_end.socket, &output));
+        let held = u32::try_from(session.descriptors_held()).unwrap_or(u32::MAX);
+        if let Err(no_room) = front_end.descriptors.hold(held) {
+            self.report("the session of a front-end has ended", id, &no_room);
+            self.end(id, Leave::Refused);
+            return false;
+        }
         match progress {
             Ok(Progress::NeedMore) => {}
             Ok(Progress::Order(order)) => self.hand_over(id, order),

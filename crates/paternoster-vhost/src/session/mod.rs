@@ -255,6 +255,13 @@ impl Session {
         !self.input.is_empty()
     }
 
+    /// How many descriptors it and its device hold: of memory, of requests in flight, of rings and
+    /// for our messages.
+    pub fn descriptors_held(&self) -> usize {
+        let of_rings: usize = self.rings.iter().map(RingState::descriptors_held).sum();
+        self.memory.regions() + 1 + of_rings + usize::from(self.channel.is_some())
+    }
+
     /// The features in force.
     pub fn features(&self) -> Features {
         self.features

@@ -24,6 +24,12 @@ pub(super) struct RingState {
     started: bool,
 }
 
+impl RingState {
+    pub(super) fn descriptors_held(&self) -> usize {
+        [&self.kick, &self.call, &self.err].into_iter().flatten().count()
+    }
+}
+
 impl Session {
     /// Rings as they are before anything is said of them; but each keeps by what it says that it is
     /// broken, which a front-end says once.
