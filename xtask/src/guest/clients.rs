@@ -15,31 +15,28 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use bytes::Bytes;
+use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
-use paternoster_nbd::{Command, Request};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::connection::Connection;
+use super::front::{By, Front};
 use super::log::SECTOR;
-use super::record::{self, Ask, Change, Event, fill};
+use super::record::{self, Ask, Change, Event};
 
-/// Connections.
-const CONNECTIONS: usize = 4;
+/// Connections, or rings.
+const CONNECTIONS: u16 = 4;
 /// Requests in flight on each.
-const DEPTH: usize = 8;
+const DEPTH: u16 = 8;
 /// Sectors of the longest request.
 const LONGEST: u64 = 32;
-/// How long the server may take for the next answer.
-const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
-
 /// What the clients do.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The server's socket
     #[arg(long)]
     socket: PathBuf,
+    /// By what it is reached
+    #[arg(long, value_enum, default_value_t = By::Nbd)]
+    by: By,
     /// Decides what is written
     #[arg(long)]
     seed: u64,
@@ -58,7 +55,7 @@ pub(crate) struct Args {
 struct Clients<'a> {
     args: &'a Args,
     random: Rng,
-    connections: Vec<Connection>,
+    front: Front,
     /// Sectors of the export.
     sectors: u64,
     /// The sector behind each connection's last request, where neighbours begin.
@@ -73,17 +70,15 @@ struct Clients<'a> {
 
 /// Runs the clients until they have set their marks and have all their answers.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let connections: Result<Vec<_>> =
-        (0..CONNECTIONS).map(|_| Connection::enter(&args.socket)).collect();
-    let connections = connections?;
-    let sectors = connections[0].size() / SECTOR as u64;
+    let front = Front::enter(args.by, &args.socket, CONNECTIONS, DEPTH, LONGEST)?;
+    let sectors = front.size() / SECTOR as u64;
     ensure!(sectors > LONGEST, "the export has {sectors} sectors");
     let mut clients = Clients {
         args,
         random: Rng::with_seed(args.seed),
-        connections,
+        front,
         sectors,
-        behind: vec![0; CONNECTIONS],
+        behind: vec![0; CONNECTIONS.into()],
         asked: 0,
         promises: HashSet::new(),
         marks: 0,
@@ -93,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         clients.ask_for_more()?;
         clients.take_answers()?;
     }
-    while clients.connections.iter().any(|connection| connection.in_flight() > 0) {
+    while (0..CONNECTIONS).any(|index| clients.front.in_flight(index.into()) > 0) {
         clients.take_answers()?;
     }
     let file = fs::OpenOptions::new().write(true).open(&args.record);
@@ -105,23 +100,22 @@ pub(super) fn run(args: &Args) -> Result<()> {
 impl Clients<'_> {
     /// Has each connection ask until it has as much in flight as it may.
     fn ask_for_more(&mut self) -> Result<()> {
-        for index in 0..CONNECTIONS {
-            while self.connections[index].in_flight() < DEPTH {
+        for index in (0..CONNECTIONS).map(usize::from) {
+            while self.front.in_flight(index) < DEPTH.into() {
                 let ask = self.draw(index);
                 self.asked += 1;
                 self.record.push(Event::Asked(self.asked, ask));
                 if matches!(ask, Ask::Flush | Ask::Change { fua: true, .. }) {
                     self.promises.insert(self.asked);
                 }
-                let request = Request { cookie: self.asked, command: command(self.asked, ask) };
-                self.connections[index].ask(&request)?;
+                self.front.ask(index, self.asked, ask)?;
             }
-            self.connections[index].send()?;
+            self.front.send(index)?;
         }
         Ok(())
     }
 
-    /// What a connection asks next: one in thirty is a flush, one in thirty has FUA.
+    /// What a connection asks next: one in thirty is a flush, and by NBD one in thirty has FUA.
     fn draw(&mut self, index: usize) -> Ask {
         let random = &mut self.random;
         if random.u32(..30) == 0 {
@@ -137,33 +131,20 @@ impl Clients<'_> {
         let near = random.bool() && self.behind[index] + sectors <= self.sectors;
         let sector = if near { self.behind[index] } else { random.u64(..=self.sectors - sectors) };
         self.behind[index] = sector + sectors;
-        Ask::Change { how, sector, sectors, fua: random.u32(..30) == 0 }
+        let fua = match self.args.by {
+            By::Nbd => random.u32(..30) == 0,
+            By::Machine => false,
+            By::MachineWritesThrough => true,
+        };
+        Ask::Change { how, sector, sectors, fua }
     }
 
     /// Waits for answers, and takes all that have come.
     fn take_answers(&mut self) -> Result<()> {
-        let wanted = |connection: &Connection| {
-            let send = if connection.wants_to_send() { PollFlags::OUT } else { PollFlags::empty() };
-            PollFlags::IN | send
-        };
-        let connections = self.connections.iter();
-        let mut waiting: Vec<PollFd<'_>> =
-            connections.map(|connection| PollFd::new(connection, wanted(connection))).collect();
-        ensure!(poll(&mut waiting, Some(&PATIENCE))? > 0, "no answer for {} s", PATIENCE.tv_sec);
-        let ready: Vec<PollFlags> = waiting.iter().map(PollFd::revents).collect();
-        for (index, ready) in ready.into_iter().enumerate() {
-            self.connections[index].send()?;
-            if ready.intersects(PollFlags::IN | PollFlags::HUP) {
-                self.connections[index].receive()?;
-            }
-            while let Some(reply) = self.connections[index].answer()? {
-                if let Err(error) = reply.result {
-                    bail!("request {} was answered by {error}", reply.cookie);
-                }
-                self.record.push(Event::Answered(reply.cookie));
-                if self.promises.remove(&reply.cookie) && self.marks < self.args.marks {
-                    self.set_mark()?;
-                }
+        for number in self.front.answered()? {
+            self.record.push(Event::Answered(number));
+            if self.promises.remove(&number) && self.marks < self.args.marks {
+                self.set_mark()?;
             }
         }
         Ok(())
@@ -176,20 +157,5 @@ impl Clients<'_> {
         let mark = format!("mark-{}", self.marks);
         let mut dmsetup = Process::new("dmsetup");
         crate::cargo::run(dmsetup.args(["message", &self.args.device, "0", "mark", &mark]))
-    }
-}
-
-/// The command on the wire.
-fn command(number: u64, ask: Ask) -> Command {
-    let Ask::Change { how, sector, sectors, fua } = ask else { return Command::Flush };
-    let offset = sector * SECTOR as u64;
-    let len = u32::try_from(sectors * SECTOR as u64).expect("a request has a few sectors");
-    match how {
-        Change::Trim => Command::Trim { offset, len, fua },
-        Change::Zero => Command::WriteZeroes { offset, len, fua, no_hole: false, fast: false },
-        Change::Write => {
-            let data = (sector..sector + sectors).flat_map(|sector| fill(number, sector));
-            Command::Write { offset, data: data.collect::<Bytes>(), fua }
-        }
     }
 }

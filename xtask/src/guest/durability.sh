@@ -6,7 +6,9 @@ if [ "$flushes" = dropped ]; then
     echo "write through" >/sys/block/dm-0/queue/write_cache
 fi
 serve /dev/dm-0
-xtask inside clients --socket nbd.sock --seed "$seed" --marks "$marks" --device logged \
+socket=nbd.sock
+[ "$by" = nbd ] || socket=disk.vhost
+xtask inside clients --socket "$socket" --by "$by" --seed "$seed" --marks "$marks" --device logged \
     --record /dev/vdc
 kill "$server"
 wait "$server"

@@ -24,6 +24,7 @@ scheduler = "${scheduler:-auto}"
 cache = "direct"
 [exports.disk]
 disk = "d"
+vhost_user = "/run/disk.vhost"
 END
     rm -f uris
     paternoster serve server.toml >uris 2>>server.log &

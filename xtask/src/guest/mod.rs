@@ -17,6 +17,7 @@
 mod clients;
 mod connection;
 mod durability;
+mod front;
 mod image;
 mod judge;
 mod kernel;
@@ -34,6 +35,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Subcommand;
 
+use self::front::By;
 use self::image::Image;
 use self::kernel::Kernel;
 use self::machine::Machine;
@@ -61,8 +63,14 @@ const SCRIPTS: [(&str, &str); 5] = [
 ];
 /// Directories that are mounted over.
 const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/sys", "/tmp", "/run", "/mnt"];
-/// The schedulers and connection threads under which durability is shown.
-const DURABLE: [(&str, u32); 3] = [("mq-deadline", 1), ("cfq", 1), ("wfq", 2)];
+/// The schedulers and connection threads under which durability is shown, and by what.
+const DURABLE: [(&str, u32, By); 5] = [
+    ("mq-deadline", 1, By::Nbd),
+    ("cfq", 1, By::Nbd),
+    ("wfq", 2, By::Nbd),
+    ("wfq", 1, By::Machine),
+    ("mq-deadline", 1, By::MachineWritesThrough),
+];
 
 /// What this program does within the guest.
 #[derive(Subcommand)]
@@ -99,9 +107,13 @@ fn check() -> Result<()> {
         let kernel = machine.kernel.image.file_name().unwrap_or_default().display().to_string();
         Ok((machine, kernel))
     })?;
-    for (scheduler, threads) in DURABLE {
-        let name = format!("what was flushed is on the device, {scheduler}, threads {threads}");
-        step(&name, &mut passed, || Ok(((), durability::check(&machine, scheduler, threads)?)))?;
+    for (scheduler, threads, by) in DURABLE {
+        let name = format!(
+            "what was promised is on the device, {scheduler}, threads {threads}, {}",
+            by.name()
+        );
+        let check = || durability::check(&machine, scheduler, threads, by);
+        step(&name, &mut passed, || Ok(((), check()?)))?;
     }
     let name = "a device without flushes is found out";
     step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
