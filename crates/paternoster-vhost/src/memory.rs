@@ -123,6 +123,7 @@ pub struct Region {
     // In this order: what is watched is mapped.
     watched: Watched,
     mapping: MmapRegion<()>,
+    can_shrink: bool,
 }
 
 impl Region {
@@ -152,13 +153,14 @@ impl Region {
                 return Err(RegionError::Short { end, file: file_bytes });
             }
         }
-        if sealed == Sealed::Required && !cannot_shrink(&file) {
+        let can_shrink = can_shrink(&file);
+        if sealed == Sealed::Required && can_shrink {
             return Err(RegionError::Unsealed);
         }
         let from = FileOffset::new(file.into(), offset);
         let mapping = MmapRegion::from_file(from, bytes).map_err(io::Error::other)?;
         let watched = Watched::new(mapping.as_ptr(), bytes)?.ok_or(RegionError::Mappings)?;
-        Ok(Self { place, watched, mapping })
+        Ok(Self { place, watched, mapping, can_shrink })
     }
 
     /// Returns whether its file was found to be shorter than it was. Then it is zeroes, and nobody
@@ -176,10 +178,10 @@ impl Region {
     }
 }
 
-/// Returns whether a file can never be made shorter.
-fn cannot_shrink(file: &OwnedFd) -> bool {
+/// Returns whether a file can be made shorter.
+fn can_shrink(file: &OwnedFd) -> bool {
     // A file that cannot be asked has no seals.
-    fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
+    !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
 /// The regions of a guest's memory.
@@ -224,6 +226,11 @@ impl Memory {
     /// The number of its regions.
     pub fn regions(&self) -> usize {
         self.regions.len()
+    }
+
+    /// Returns whether a part of it can be taken away: whether a file can be made shorter.
+    pub fn can_shrink(&self) -> bool {
+        self.regions.iter().any(|region| region.can_shrink)
     }
 
     /// Returns whether there is none.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use paternoster_load::{Ask, Machine, Shape};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 use crate::support::{Served, eventually, temp_dir};
 
@@ -148,14 +149,37 @@ fn machine_goes_on_when_its_server_is_killed_or_ended() {
     }
 }
 
-/// Each ring has a kick and a call, and a front-end may have 64 rings.
-#[test]
-fn machine_that_wants_more_descriptors_than_there_are_is_shut_out_alone() {
+/// A folder with the file of a server that has the export `gold` in memory.
+fn with_gold() -> TempDir {
     let dir = temp_dir();
     let toml = "unix = \"nbd.sock\"\nctl = \"none\"\n\
                 [disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
                 [exports.gold]\ndisk = \"d\"\nvhost_user = \"gold.vhost\"\n";
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    dir
+}
+
+#[test]
+fn machine_whose_memory_can_be_taken_away_is_named_once() {
+    let served = Served::start(with_gold(), &["c.toml"], 2);
+    for (sealed, warnings) in [(true, 0), (false, 1)] {
+        let shape = Shape { sealed, ..Shape::default() };
+        let mut machine = None;
+        eventually("it attaches", || {
+            machine = Machine::attach(&served.path("gold.vhost"), shape).ok();
+            machine.is_some()
+        });
+        machine.expect("it is there").tell_memory().expect("it is obeyed");
+        let log = served.log();
+        assert_eq!(log.matches("memory can be taken away").count(), warnings, "{log}");
+    }
+    served.end();
+}
+
+/// Each ring has a kick and a call, and a front-end may have 64 rings.
+#[test]
+fn machine_that_wants_more_descriptors_than_there_are_is_shut_out_alone() {
+    let dir = with_gold();
     // Some eighty of them are for clients.
     let mut command = Command::new("sh");
     let few = "ulimit -n 400 && exec \"$0\" serve c.toml";

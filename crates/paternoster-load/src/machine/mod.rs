@@ -128,7 +128,7 @@ impl Machine {
             self.front_end.tell(request::SET_INFLIGHT_FD, message, &[file])?;
         }
         self.read_config()?;
-        self.front_end.tell(request::SET_MEM_TABLE, &self.guest.table(), &[self.guest.file()])?;
+        self.tell_memory()?;
         for ring in &mut self.rings {
             ring.start(&mut self.front_end, &self.guest, self.features)?;
         }
@@ -139,6 +139,12 @@ impl Machine {
     pub fn start_again(&mut self) -> Result<()> {
         let Self { front_end, guest, rings, features, .. } = self;
         rings.iter_mut().try_for_each(|ring| ring.start(front_end, guest, *features))
+    }
+
+    /// Says what the memory is.
+    pub fn tell_memory(&mut self) -> Result<()> {
+        let Self { front_end, guest, .. } = self;
+        front_end.tell(request::SET_MEM_TABLE, &guest.table(), &[guest.file()])
     }
 
     /// Reads again how the device is configured.

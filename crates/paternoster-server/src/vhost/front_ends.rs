@@ -67,6 +67,8 @@ struct FrontEnd {
     sealed: Sealed,
     /// Those that it has sent.
     descriptors: Descriptors,
+    /// Whether it is said that its memory can be taken away.
+    is_warned: bool,
     /// Whether its socket is waited for.
     is_watched: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
@@ -245,6 +247,7 @@ impl FrontEnds {
             session: None,
             sealed,
             descriptors: entry.room.descriptors(),
+            is_warned: false,
             is_watched: false,
             due: None,
         });
@@ -344,6 +347,13 @@ impl FrontEnds {
     }
 
     fn hand_over(&mut self, id: SessionId, order: Order) {
+        if let Order::Memory(memory) = &order
+            && memory.can_shrink()
+            && !std::mem::replace(&mut self.all[id].is_warned, true)
+        {
+            let why = "its file has no F_SEAL_SHRINK; vhost_user_memory = \"sealed\" refuses such";
+            self.report("a machine's memory can be taken away", id, &why);
+        }
         self.all[id].owner.tell_device(id, ToDevice::Order(order));
     }
 
