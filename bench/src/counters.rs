@@ -33,11 +33,11 @@ pub struct Counted {
     pub seconds: f64,
     /// As in [`Counters`], in microseconds.
     pub on_cpu_us: f64,
-    /// As there.
+    /// As in [`Counters`].
     pub sleeps: f64,
-    /// As there.
+    /// As in [`Counters`].
     pub ipis: Option<f64>,
-    /// As there.
+    /// As in [`Counters`].
     pub timers: Option<f64>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum Door {
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) is_ours: bool,
-    /// Of ours.
+    /// The scheduler of ours.
     pub(crate) scheduler: &'static str,
     pub(crate) door: Door,
     pub(crate) socket: PathBuf,

@@ -169,7 +169,8 @@ impl Load {
         while MonotonicClock::monotonic_now() < until {
             self.round(Some(until))?;
         }
-        Ok(())
+        let failed = self.machines.iter_mut().find(|(_, machine)| machine.has_failed());
+        failed.map_or(Ok(()), |(_, machine)| machine.pause())
     }
 
     /// Takes what each tenant got since the last call.
@@ -184,6 +185,7 @@ impl Load {
     /// Sends no more requests and waits for the last replies; the clients stay connected.
     pub fn pause(&mut self) -> Result<()> {
         self.asking = false;
+        self.machines.iter().for_each(|(_, machine)| machine.begin_pause());
         while self.outstanding > 0 {
             self.round(None)?;
         }

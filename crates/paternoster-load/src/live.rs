@@ -54,7 +54,8 @@ impl Live {
         let sockets = machines.iter().map(|machine| machine.name.as_str());
         let server = LocalServer::with_machines(&config, &sockets.collect::<Vec<_>>())?;
         let mut clients = server.connect(of_nbd, seed)?;
-        for (machine, seed) in machines.iter().zip(seed + 1..) {
+        for (machine, number) in machines.iter().zip(1..) {
+            let seed = seed.wrapping_add(number);
             clients.attach(&server.socket_of(&machine.name), machine, seed)?;
         }
         let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);

@@ -100,15 +100,12 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Holds so many from now on; as many as there are where there are fewer.
+    /// Holds so many descriptors from now on; as many as before where there are fewer.
     pub(crate) fn hold(&mut self, count: u32) -> Result<(), NoRoom> {
-        while self.count < count && self.in_all.take() {
-            self.count += 1;
-        }
-        if self.count < count {
+        if !self.in_all.take(count.saturating_sub(self.count)) {
             return Err(NoRoom::InAll { limit: self.in_all.limit });
         }
-        self.in_all.now.fetch_sub(self.count - count, Ordering::Relaxed);
+        self.in_all.now.fetch_sub(self.count.saturating_sub(count), Ordering::Relaxed);
         self.count = count;
         Ok(())
     }
@@ -142,7 +139,7 @@ impl TenantRoom {
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, NoRoom> {
         self.check()?;
         // Of the tenant's own no other thread takes any; of all, volumes do.
-        if !self.in_all.take() {
+        if !self.in_all.take(1) {
             return Err(NoRoom::InAll { limit: self.in_all.limit });
         }
         self.of_tenant.now.fetch_add(1, Ordering::Relaxed);
@@ -159,9 +156,9 @@ impl Count {
         Self { now: AtomicU32::new(0), limit }
     }
 
-    /// Counts one more, unless it is full.
-    fn take(&self) -> bool {
-        let more = |now| (now < self.limit).then_some(now + 1);
+    /// Counts so many more, unless there is no room for all of them.
+    fn take(&self, count: u32) -> bool {
+        let more = |now: u32| now.checked_add(count).filter(|&sum| count == 0 || sum <= self.limit);
         self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 

@@ -95,6 +95,11 @@ impl ServedExports {
         });
     }
 
+    /// No virtual machine attaches any more.
+    pub(crate) fn stop_listening(&self) {
+        self.write(|all| all.values_mut().for_each(|entry| Arc::make_mut(entry).listening = None));
+    }
+
     /// The export of that name, if it is served.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Entry>> {
         self.read(|all| all.get(name).cloned())

@@ -292,6 +292,7 @@ mod tests {
         let machines = crate::vhost::Sockets::new(
             paternoster_disk::IoEngine::Threads,
             None,
+            groups.1.clone(),
             Arc::clone(&exports),
             mpsc::channel().0,
         );

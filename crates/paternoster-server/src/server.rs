@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant as SystemInstant};
@@ -104,7 +105,8 @@ impl Server {
         let offers = config.listen.iter().map(|listen| offer_of(config, listen));
         let exports = Arc::new(ServedExports::on(offers.collect()));
         let dir = config.keys.vhost_user_dir.clone();
-        let machines = Arc::new(Sockets::new(io, dir, Arc::clone(&exports), failures.clone()));
+        let of_exports = Arc::clone(&exports);
+        let machines = Arc::new(Sockets::new(io, dir, rooms.clone(), of_exports, failures.clone()));
         // In the order of the configuration.
         for entry in entries.into_values() {
             exports.insert(entry);
@@ -123,7 +125,8 @@ impl Server {
         let catalogue =
             Catalogue::new(config, (Arc::clone(&owners), disks_served), groups, exports, store);
         // Before anybody asks for one of them.
-        uris.extend(catalogue.restore(records.unwrap_or_default()));
+        let (restored, sockets_restored) = catalogue.restore(records.unwrap_or_default());
+        uris.extend(restored);
         let stop = StopFlag::new()?;
         let listening = listeners.iter().map(Listener::socket).collect();
         let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
@@ -138,7 +141,7 @@ impl Server {
             running,
             stop,
             uris,
-            of_machines: machines_of(config),
+            of_machines: machines_of(config, &sockets_restored),
             listening,
             sockets,
             at_stop: config.keys.at_stop,
@@ -209,9 +212,9 @@ impl Server {
 }
 
 /// Where virtual machines attach, a line each.
-fn machines_of(config: &Config) -> Vec<String> {
+fn machines_of(config: &Config, restored: &[PathBuf]) -> Vec<String> {
     let paths = config.exports.iter().filter_map(|export| export.keys.vhost_user.as_ref());
-    paths.map(|path| format!("vhost-user {}", path.display())).collect()
+    paths.chain(restored).map(|path| format!("vhost-user {}", path.display())).collect()
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.

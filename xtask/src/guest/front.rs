@@ -10,7 +10,6 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use paternoster_load::{Ask as Wanted, Machine, Shape};
 use paternoster_nbd::{Command, Request};
-use paternoster_vhost::proto::request;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connection::Connection;
@@ -19,9 +18,6 @@ use super::record::{Ask, Change, fill};
 
 /// How long the server may take for the next answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Where the driver of a disk says whether its cache writes back.
-const WRITEBACK: u32 = 32;
 
 /// By what the server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,8 +71,7 @@ impl Front {
             Shape { queues: count, slots: depth, room, ..Shape::default() },
         )?;
         if by == By::MachineWritesThrough {
-            let place = [WRITEBACK, 1, 0].map(u32::to_ne_bytes).concat();
-            machine.front_end.tell(request::SET_CONFIG, &[&place[..], &[0]].concat(), &[])?;
+            machine.set_writeback(false)?;
         }
         let in_flight = vec![BTreeMap::new(); count.into()];
         Ok(Self::Machine(Rings { machine, in_flight }))

@@ -102,7 +102,7 @@ pub(super) enum Ask {
     /// Change a volume
     ///
     /// size grows, and weight, limits and description change, while clients are connected; group,
-    /// ioprio, `read_only` and a smaller size only while none is.
+    /// ioprio, `read_only`, `vhost_user` and a smaller size only while none is.
     Set {
         /// Name of the volume
         name: String,
@@ -118,8 +118,8 @@ pub(super) enum Ask {
 
     /// Give a volume another size; it becomes smaller only while no client is connected
     ///
-    /// Clients that are connected keep the size that they were told: QEMU takes `block_resize`, the
-    /// kernel's client a reconnect.
+    /// NBD clients that are connected keep the size that they were told: QEMU takes `block_resize`,
+    /// the kernel's client a reconnect. Machines by shared memory are told.
     Resize {
         /// Name of the volume
         name: String,

@@ -6,7 +6,7 @@ use paternoster_scene::{Outcome, plain_table};
 use serde::Serialize;
 
 use super::parallel::Parallel;
-use super::scene::{DISK, PARALLEL, door, tenants};
+use super::scene::{DISK, PARALLEL, protocol, tenants};
 
 /// How far a share may be off, in parts of what its tenant is entitled to.
 const TOLERANCE: f64 = 0.05;
@@ -27,9 +27,9 @@ pub(super) struct Report {
 struct Row {
     name: String,
     weight: u32,
-    /// By what it comes: `nbd` or `vhost-user`.
-    door: &'static str,
-    /// Or queues.
+    /// `nbd` or `vhost-user`.
+    protocol: &'static str,
+    /// Connections of NBD, or queues of a machine.
     connections: u32,
     entitled: f64,
     share_none: f64,
@@ -62,7 +62,7 @@ impl Report {
         let rows = tenants.zip(pairs).map(|((place, tenant), (none, cfq))| Row {
             name: cfq.name,
             weight: tenant.weight,
-            door: door(place),
+            protocol: protocol(place),
             connections: tenant.connections,
             entitled: cfq.entitled,
             share_none: none.share,
@@ -84,7 +84,7 @@ impl Report {
     fn table(&self) -> Table {
         let header = [
             "tenant",
-            "comes by",
+            "protocol",
             "weight",
             "connections",
             "entitled",
@@ -98,7 +98,7 @@ impl Report {
         for row in &self.tenants {
             table.add_row([
                 row.name.clone(),
-                row.door.to_owned(),
+                row.protocol.to_owned(),
                 row.weight.to_string(),
                 row.connections.to_string(),
                 percent(row.entitled),

@@ -58,8 +58,8 @@ impl Disk {
     }
 }
 
-/// By what the tenant at that place comes.
-pub(super) fn door(place: usize) -> &'static str {
+/// The protocol of the tenant at that place.
+pub(super) fn protocol(place: usize) -> &'static str {
     if place + MACHINES < tenants().len() { "nbd" } else { "vhost-user" }
 }
 

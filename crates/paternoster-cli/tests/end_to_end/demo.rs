@@ -47,8 +47,8 @@ fn demo_status() -> i32 {
     }
     let weights: Vec<_> = tenants.iter().map(|tenant| tenant["weight"].clone()).collect();
     assert_eq!(weights, [100, 200, 400]);
-    let doors: Vec<_> = tenants.iter().map(|tenant| tenant["door"].clone()).collect();
-    assert_eq!(doors, ["nbd", "nbd", "vhost-user"]);
+    let protocols: Vec<_> = tenants.iter().map(|tenant| tenant["protocol"].clone()).collect();
+    assert_eq!(protocols, ["nbd", "nbd", "vhost-user"]);
     let (mut unfair, mut too_slow) = (false, false);
     for tenant in tenants {
         assert!(tenant["name"].is_string() && tenant["connections"].is_u64(), "{tenant}");

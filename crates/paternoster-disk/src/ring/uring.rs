@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   start ──▶ submission queue ──┐
-//!     └──▶ of files ─────────▶───┤ wait: one system call submits all and waits
+//!     └──▶ file I/O ─────────▶───┤ wait: one system call submits all and waits
 //!   take  ◀── completion queue ◀─┘
 //! ```
 //!
@@ -91,8 +91,8 @@ pub(super) struct Uring<T> {
     kernel: IoUring,
     waiting: Waiting,
     operations: SlotMap<OperationId, InFlight<T>>,
-    /// What is handed to the kernel behind all else.
-    of_files: VecDeque<squeue::Entry>,
+    /// Reads and writes of files, which are submitted behind all other operations.
+    file_io: VecDeque<squeue::Entry>,
     /// The moments of wake-ups in flight, on the monotonic clock, the earliest last.
     wake_ups: Vec<u64>,
 }
@@ -108,8 +108,8 @@ impl<T> Uring<T> {
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
         let waiting = Waiting::best(&uring)?;
-        let (operations, of_files, wake_ups) = (SlotMap::with_key(), VecDeque::new(), Vec::new());
-        Ok(Self { kernel: uring, waiting, operations, of_files, wake_ups })
+        let (operations, file_io, wake_ups) = (SlotMap::with_key(), VecDeque::new(), Vec::new());
+        Ok(Self { kernel: uring, waiting, operations, file_io, wake_ups })
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -227,7 +227,7 @@ impl<T> Uring<T> {
     }
 
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        self.queue_files();
+        self.queue_file_io();
         let queue = self.kernel.submission();
         let has_work = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
         drop(queue);
@@ -291,7 +291,7 @@ impl<T> Uring<T> {
     fn submit_and_wait(&mut self) -> io::Result<()> {
         match &self.waiting {
             Waiting::InRing => {
-                self.queue_files();
+                self.queue_file_io();
                 self.enter(1, EnterFlags::GETEVENTS | EnterFlags::NO_IOWAIT)
             }
             Waiting::OnEvent(_) => self.submit_and_wait_for_event(),
@@ -374,15 +374,15 @@ impl<T> Uring<T> {
     fn submit_as(&mut self, id: OperationId, entry: squeue::Entry) {
         let entry = entry.user_data(id.data().as_ffi());
         if matches!(self.operations[id].held, Held::Read(_) | Held::Write(_)) {
-            self.of_files.push_back(entry);
+            self.file_io.push_back(entry);
         } else {
             self.queue(&entry);
         }
     }
 
-    /// Queues what is of files, behind all that is queued.
-    fn queue_files(&mut self) {
-        while let Some(entry) = self.of_files.pop_front() {
+    /// Queues reads and writes of files, behind all that is queued.
+    fn queue_file_io(&mut self) {
+        while let Some(entry) = self.file_io.pop_front() {
             self.queue(&entry);
         }
     }

@@ -259,6 +259,22 @@ fn accept_gives_one_connection() {
 }
 
 #[test]
+fn accept_ends_when_the_socket_is_shut_down() {
+    within_a_minute(|| {
+        let mut ring = new_ring();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let listener = UnixListener::bind(folder.path().join("socket")).expect("a listener");
+        let listener: Fd = Arc::new(listener.into());
+        ring.accept(1, &listener);
+        ring.submit().expect("the ring works");
+        rustix::net::shutdown(&*listener, rustix::net::Shutdown::Both).expect("it is a socket");
+        let Completion { token, result, .. } = only(&mut ring);
+        assert_eq!((token, result), (1, Err(Errno::INVAL)));
+        assert_eq!(Arc::strong_count(&listener), 1);
+    });
+}
+
+#[test]
 fn poll_completes_when_there_is_something_to_read() {
     within_a_minute(|| {
         let mut ring = new_ring();

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
 use paternoster_disk::MonotonicClock;
 use paternoster_scene::Tenant;
 
-use super::{Ask, Machine, Shape};
+use super::{Ask, Done, Machine, Shape};
 use crate::Measured;
 
 /// Bytes of a sector.
@@ -76,10 +76,9 @@ impl MachineLoad {
             self.fill(ring)?;
         }
         while let Some(left) = left() {
-            let done = self.machine.wait_for_any(left)?;
+            let done = self.done_within(left)?;
             let now = MonotonicClock::monotonic_now();
             for (ring, done) in &done {
-                ensure!(done.status == 0, "a request has failed");
                 latencies.push(now - self.asked_at[*ring][usize::from(done.slot)]);
             }
             note(&latencies);
@@ -91,11 +90,21 @@ impl MachineLoad {
         let depth = self.tenant.depth as usize * self.asked_at.len();
         let mut left = depth;
         while left > 0 {
-            let done = self.machine.wait_for_any(Duration::from_secs(10))?;
+            let done = self.done_within(Duration::from_secs(10))?;
             ensure!(!done.is_empty(), "{left} requests are not done");
             left -= done.len();
         }
         Ok(())
+    }
+
+    /// Waits until something is done, which has to have gone well, or that long.
+    fn done_within(&mut self, timeout: Duration) -> Result<Vec<(usize, Done)>> {
+        let done = self.machine.wait_for_any(timeout)?;
+        let failed = done.iter().find(|(_, done)| done.status != 0);
+        if let Some((ring, Done { status, .. })) = failed {
+            bail!("a request on ring {ring} has the status {status}");
+        }
+        Ok(done)
     }
 
     /// How often the machine kicked and was called.
@@ -155,9 +164,20 @@ impl Asking {
         }));
     }
 
+    /// Whether it has failed while it asked: [`pause`](Self::pause) says how.
+    pub(crate) fn has_failed(&self) -> bool {
+        let pauses = self.pauses.load(Ordering::Relaxed);
+        !pauses && self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Asks no more.
+    pub(crate) fn begin_pause(&self) {
+        self.pauses.store(true, Ordering::Relaxed);
+    }
+
     /// Asks no more, and returns when all is answered.
     pub(crate) fn pause(&mut self) -> Result<()> {
-        self.pauses.store(true, Ordering::Relaxed);
+        self.begin_pause();
         if let Some(thread) = self.thread.take() {
             let machine = thread.join().ok().context("a machine's thread has panicked")?;
             self.machine = Some(machine.context("a machine is no more served")?);

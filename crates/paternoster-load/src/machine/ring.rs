@@ -63,7 +63,7 @@ pub struct Ring {
     /// The index that was written last, and the used entries that were seen.
     available: u16,
     seen: u16,
-    /// How often the server was kicked, and has called.
+    /// How often the server was kicked.
     pub kicks: u64,
     /// How often it has called.
     pub calls: u64,
@@ -273,8 +273,9 @@ impl Ring {
 
     /// Takes note of calls.
     pub(super) fn take_calls(&mut self) {
-        if rustix::io::read(&self.call, &mut [0; 8]).is_ok() {
-            self.calls += 1;
+        let mut count = [0; 8];
+        if rustix::io::read(&self.call, &mut count).is_ok() {
+            self.calls += u64::from_ne_bytes(count);
         }
     }
 

@@ -88,7 +88,7 @@ impl Catalogue {
         if sets_group || moves {
             self.check_limits(pool, &wanted)?;
         }
-        self.socket(&wanted)?;
+        self.check_socket(&wanted)?;
         let away = [
             moves.then_some("group"),
             (wanted.keys.ioprio != before.keys.ioprio).then_some("ioprio"),
@@ -247,10 +247,14 @@ impl Catalogue {
         // What is in memory would be lost with it, and is served again as it is.
         let in_memory = pool.kind() == PoolKind::Modelled && locked.is_some();
         let mut memory = locked.filter(|_| in_memory);
-        let mut serve = |of: &Wanted, size| match memory.take() {
-            Some(memory) => self.serve_on(pool, of, size, memory),
-            None if in_memory => Err(CatalogueError::NotServed(name.clone())),
-            None => self.serve(pool, of, size, patience),
+        let mut serve = |of: &Wanted, size| {
+            if !in_memory {
+                return self.serve(pool, of, size, patience);
+            }
+            // Where there is no such socket the memory is still there for what was.
+            let socket = self.bind(of)?;
+            let memory = memory.take().ok_or_else(|| CatalogueError::NotServed(name.clone()))?;
+            self.serve_on(pool, of, size, (memory, socket))
         };
         if cut.is_ok() && new_size < size {
             let mut state = self.state();

@@ -20,6 +20,7 @@ use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
 use crate::messages::NewVolume;
 use crate::sockets::Patience;
+use crate::vhost::VhostSocket;
 
 /// A volume in the catalogue that is no volume yet; it is taken out again unless it becomes one.
 pub(super) struct Reserved<'c> {
@@ -67,7 +68,7 @@ impl Catalogue {
 
     fn create(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
         self.check_limits(pool, wanted)?;
-        self.socket(wanted)?;
+        self.check_socket(wanted)?;
         let plan = self.plan(pool, wanted)?;
         check_free(pool, plan.takes_at_once())?;
         let reserved = self.reserve(pool, wanted, None, (&plan.backend, plan.size))?;
@@ -201,20 +202,20 @@ impl Catalogue {
             let why = format!("it has {has} bytes, and the volume {size}");
             return Err(CatalogueError::NotOpened { name: name.clone(), why });
         }
-        self.serve_on(pool, wanted, size, opened)
+        let socket = self.bind(wanted)?;
+        self.serve_on(pool, wanted, size, (opened, socket))
     }
 
-    /// Has clients enter a volume that is in the catalogue, on that back end.
+    /// Has clients enter a volume that is in the catalogue, on that back end and that socket.
     pub(super) fn serve_on(
         &self,
         pool: &Disk,
         wanted: &Wanted,
         size: u64,
-        backend: Box<dyn Backend>,
+        (backend, socket): (Box<dyn Backend>, Option<VhostSocket>),
     ) -> Result<VolumeId, CatalogueError> {
         let name = &wanted.name;
         let flushes = backend.capabilities().flushes;
-        let socket = self.bind(wanted)?;
         let group = wanted.group();
         let (lineage, room) = {
             let mut state = self.state();

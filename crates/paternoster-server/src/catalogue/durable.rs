@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 use paternoster_disk::VolumeId;
 
@@ -156,7 +157,7 @@ impl Catalogue {
 
     /// Serves what the records say, before any client enters. Returns the URIs of all that is
     /// served again. What cannot be opened is not served, and says why.
-    pub(crate) fn restore(&self, records: Records) -> Vec<String> {
+    pub(crate) fn restore(&self, records: Records) -> (Vec<String>, Vec<PathBuf>) {
         let Records { volumes, exports, groups } = records;
         let made: BTreeSet<_> = groups.iter().map(|(path, _)| path.clone()).collect();
         for (path, keys) in groups {
@@ -169,9 +170,12 @@ impl Catalogue {
         for (path, keys) in &brought {
             self.change_groups(|groups| groups.make(path, keys));
         }
-        let mut uris = Vec::new();
+        let (mut uris, mut machines) = (Vec::new(), Vec::new());
         let mut restored = |wanted: &Wanted, served: Result<(), CatalogueError>| match served {
-            Ok(()) => uris.extend(self.uris(&wanted.name)),
+            Ok(()) => {
+                uris.extend(self.uris(&wanted.name));
+                machines.extend(self.socket(wanted).ok().flatten());
+            }
             Err(error) => logged(&wanted.name, Err(error)),
         };
         let (removed, volumes): (Vec<_>, Vec<_>) =
@@ -195,7 +199,7 @@ impl Catalogue {
             logged(&wanted.name, self.keep_brought(&wanted));
         }
         self.warn_of_orphans();
-        uris
+        (uris, machines)
     }
 
     fn serve_again(&self, wanted: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {

@@ -111,7 +111,7 @@ impl Catalogue {
         let _volume = self.turn(of_volume)?;
         let part = self.part(wanted)?;
         self.check_limits(&part.disk, wanted)?;
-        self.socket(wanted)?;
+        self.check_socket(wanted)?;
         let (name, mut wanted) = (&wanted.name, wanted.clone());
         // It stays so when the volume grows.
         wanted.keys.size = Some(part.bytes.end - part.bytes.start);

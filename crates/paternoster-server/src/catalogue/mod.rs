@@ -49,7 +49,7 @@ use crate::config::{BackendConfig, Config, EXPORT, ListenAddress, VOLUME, Wanted
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::owners::{OfConfig, Owners, ServedDisk};
-use crate::sockets::Patience;
+use crate::sockets::{Patience, UNIX_PATH_MAX};
 use crate::uri::Place;
 use crate::vhost::{Sockets, VhostSocket};
 
@@ -172,12 +172,31 @@ impl Catalogue {
     fn bind(&self, wanted: &Wanted) -> Result<Option<VhostSocket>, CatalogueError> {
         let Some(path) = self.socket(wanted)? else { return Ok(None) };
         let bound = VhostSocket::bind(&path, &wanted.keys, Patience::AWhile);
-        // The thread is there, so that nothing can go wrong once it is served.
-        let bound = bound.map_err(anyhow::Error::from).and_then(|bound| {
-            drop(self.machines.begin()?);
-            Ok(Some(bound))
-        });
-        bound.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))
+        let bound = bound.map_err(anyhow::Error::from);
+        let admitted = bound.and_then(|bound| self.machines.admit(bound)).map(Some);
+        admitted.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))
+    }
+
+    /// Refuses a socket that there cannot be, or that somebody else has here.
+    fn check_socket(&self, wanted: &Wanted) -> Result<(), CatalogueError> {
+        let Some(path) = self.socket(wanted)? else { return Ok(()) };
+        let (bytes, refused) = (path.as_os_str().len(), CatalogueError::Value);
+        if bytes > UNIX_PATH_MAX {
+            let allowed = UNIX_PATH_MAX;
+            let path = path.display();
+            return Err(refused(format!("socket {path} has {bytes} bytes: {allowed} at most")));
+        }
+        let state = self.state();
+        let volumes = state.volumes.values().map(|volume| &volume.asked.of);
+        let mut others = volumes.chain(state.exports.values().map(|export| &export.asked.of));
+        let has_it = |other: &&Wanted| {
+            other.name != wanted.name
+                && self.socket(other).is_ok_and(|of| of.as_ref() == Some(&path))
+        };
+        others.find(has_it).map_or(Ok(()), |other| {
+            let (path, kind, name) = (path.display(), other.kind(), &other.name);
+            Err(refused(format!("socket {path} is that of {kind} {name:?}")))
+        })
     }
 
     /// Where virtual machines attach to what is wanted, if they do.

@@ -146,7 +146,14 @@ impl Records {
                 None => None,
             }
         });
-        twice.chain(both).chain(groups).chain(brought).chain(pools).chain(exports).collect()
+        let dir = config.keys.vhost_user_dir.as_deref();
+        let all = self.volumes.iter().chain(&self.exports);
+        let sockets = all.filter_map(|(wanted, _)| {
+            let mistake = wanted.socket(dir).err()?;
+            Some(format!("{} {:?} was made by request: {mistake}", wanted.kind(), wanted.name))
+        });
+        let records = twice.chain(both).chain(groups).chain(brought);
+        records.chain(pools).chain(exports).chain(sockets).collect()
     }
 
     /// Returns why something cannot be on its pool.

@@ -8,7 +8,7 @@ use super::disk::{Checked, CheckedVolume};
 use super::draft::{Draft, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
-use super::keys::{DISK, EXPORT, ExportKeys, Object, POOL, State, VOLUME, VOLUMES};
+use super::keys::{DISK, EXPORT, ExportKeys, OF_SOCKET, Object, POOL, State, VOLUME, VOLUMES};
 use super::mistakes::Mistakes;
 use super::pool::refuse_others;
 use crate::borders::Placed;
@@ -119,8 +119,7 @@ fn refuse_keys(written: &Object<ExportKeys>, whole: &Draft, mistakes: &mut Mista
 fn check_not_exported(volume: &Object<ExportKeys>, is_used: bool, mistakes: &mut Mistakes) {
     let name = || volume.name.value.clone();
     let of_exports = ["group", "weight", "ioprio", "read_only", "description"];
-    for key in of_exports.into_iter().chain(["vhost_user", "vhost_user_mode", "vhost_user_memory"])
-    {
+    for key in of_exports.into_iter().chain(["vhost_user"]).chain(OF_SOCKET) {
         let problem = Problem::NotExported { volume: name(), key };
         mistakes.note(volume.state(key).refuse(problem));
     }

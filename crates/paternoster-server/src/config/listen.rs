@@ -207,13 +207,10 @@ impl Checked {
         });
         let control = ctl.map(|path| (path.to_owned(), "the control socket".to_owned()));
         let mut taken: BTreeMap<_, _> = clients.chain(control).collect();
-        for Object { name, keys, states, .. } in &draft.exports {
+        for export in &draft.exports {
+            let Object { name, keys, states, .. } = export;
             if states.vhost_user.is_missing() {
-                let others = [&states.vhost_user_mode, &states.vhost_user_memory];
-                for (key, state) in ["vhost_user_mode", "vhost_user_memory"].into_iter().zip(others)
-                {
-                    mistakes.note(state.refuse(Problem::WithoutVhostSocket { key }));
-                }
+                export.refuse_keys_of_socket(mistakes);
             }
             let Some((path, place)) = keys.vhost_user.as_ref().zip(states.vhost_user.place())
             else {

@@ -19,7 +19,8 @@ use super::export::ExportConfig;
 use super::group::check_group_path;
 use super::keys::written::Written;
 use super::keys::{
-    At, ExportKeys, GroupKeys, Key, Keys as _, Object, RequestKeys, Source, VOLUME, unknown_key,
+    At, ExportKeys, GroupKeys, Key, Keys as _, OF_SOCKET, Object, RequestKeys, Source, VOLUME,
+    unknown_key,
 };
 use super::mistakes::Mistakes;
 use super::pool::check_volume_name;
@@ -40,9 +41,6 @@ pub(crate) struct Wanted {
 /// The keys of a file that a request does not have: an export is a volume's, whether a volume is no
 /// export is for the file, and the path of a socket is the server's.
 const NOT_OF_REQUESTS: [&str; 3] = ["disk", "export", "vhost_user"];
-
-/// The keys that say how the socket of virtual machines is.
-const OF_SOCKET: [&str; 2] = ["vhost_user_mode", "vhost_user_memory"];
 
 /// The keys that a request has of those of a file; the source of a volume says what path and uri
 /// do.
@@ -127,10 +125,7 @@ impl Wanted {
             mistakes.note(more.states.copy.refuse(Problem::NothingToCopy));
         }
         if more.states.vhost_user.is_missing() {
-            let states = [&keys.states.vhost_user_mode, &keys.states.vhost_user_memory];
-            for (key, state) in OF_SOCKET.into_iter().zip(states) {
-                mistakes.note(state.refuse(Problem::WithoutVhostSocket { key }));
-            }
+            keys.refuse_keys_of_socket(&mut mistakes);
         }
         if let Some(group) = &keys.keys.group {
             let path = At { value: group.clone(), place: Place::Body };

@@ -93,7 +93,7 @@ impl Devices {
         device.answers.send(FromDevice::Changed(device.seen));
     }
 
-    /// Those that there are.
+    /// The number of devices.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }

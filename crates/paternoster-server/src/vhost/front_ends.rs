@@ -65,7 +65,7 @@ struct FrontEnd {
     /// None until it is known what the device is.
     session: Option<Session>,
     sealed: Sealed,
-    /// Those that it has sent.
+    /// The places of the descriptors that its session holds.
     descriptors: Descriptors,
     /// Whether it is said that its memory can be taken away.
     is_warned: bool,
@@ -190,7 +190,6 @@ impl FrontEnds {
                     front_end.owner.tell_device(id, ToDevice::Resize(size));
                 }
             }
-            ToFrontEnds::StopListening => self.listeners.clear(),
             ToFrontEnds::End => self.ends = true,
         }
     }
@@ -320,14 +319,15 @@ impl FrontEnds {
         let session = front_end.session.as_mut().expect("it has begun");
         let is_within = session.is_within_message();
         front_end.due = is_within.then(|| front_end.due.unwrap_or_else(|| deadline(DEADLINE)));
-        let sent =
-            session.take_output().map_or(Ok(()), |output| socket::send(&front_end.socket, &output));
         let held = u32::try_from(session.descriptors_held()).unwrap_or(u32::MAX);
         if let Err(no_room) = front_end.descriptors.hold(held) {
+            // Before it is told that it was obeyed.
             self.report("the session of a front-end has ended", id, &no_room);
             self.end(id, Leave::Refused);
             return false;
         }
+        let sent =
+            session.take_output().map_or(Ok(()), |output| socket::send(&front_end.socket, &output));
         match progress {
             Ok(Progress::NeedMore) => {}
             Ok(Progress::Order(order)) => self.hand_over(id, order),
@@ -349,10 +349,11 @@ impl FrontEnds {
     fn hand_over(&mut self, id: SessionId, order: Order) {
         if let Order::Memory(memory) = &order
             && memory.can_shrink()
-            && !std::mem::replace(&mut self.all[id].is_warned, true)
+            && !self.all[id].is_warned
         {
             let why = "its file has no F_SEAL_SHRINK; vhost_user_memory = \"sealed\" refuses such";
-            self.report("a machine's memory can be taken away", id, &why);
+            let is_told = self.report("a machine's memory can be taken away", id, &why);
+            self.all[id].is_warned = is_told;
         }
         self.all[id].owner.tell_device(id, ToDevice::Order(order));
     }
@@ -363,12 +364,15 @@ impl FrontEnds {
         front_end.owner.tell_device(id, ToDevice::Detach(why));
     }
 
-    fn report(&mut self, kind: &'static str, id: SessionId, why: &dyn fmt::Display) {
+    /// Returns whether there was room for that in the log.
+    fn report(&mut self, kind: &'static str, id: SessionId, why: &dyn fmt::Display) -> bool {
         let FrontEnd { export, peer, .. } = &self.all[id];
-        if let Some(line) = self.limits.admit(kind, Instant::now()) {
+        let line = self.limits.admit(kind, Instant::now());
+        if let Some(line) = &line {
             let left_out = line.left_out;
             tracing::warn!(export, peer = peer.to_string(), left_out, "{kind}: {why}");
         }
+        line.is_some()
     }
 
     fn report_refused(&mut self, export: &str, peer: Peer, why: &dyn fmt::Display) {

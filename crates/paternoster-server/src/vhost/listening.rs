@@ -9,9 +9,11 @@ use std::thread::JoinHandle;
 use anyhow::Result;
 use paternoster_disk::{Fd, IoEngine, Waker};
 use paternoster_vhost::Sealed;
+use rustix::net::{Shutdown, shutdown};
 
 use super::ToFrontEnds;
 use super::front_ends::FrontEnds;
+use crate::admission::{Descriptors, Rooms};
 use crate::config::{ExportKeys, VhostMemory};
 use crate::export_table::ServedExports;
 use crate::sockets::{BindError, Patience, SocketFile, bind_unix_with};
@@ -22,6 +24,8 @@ use crate::watched::{Watchers, join, spawn};
 pub(crate) struct VhostSocket {
     pub(crate) listener: UnixListener,
     pub(crate) file: SocketFile,
+    /// The place of its descriptor, once it has one.
+    pub(crate) room: Option<Descriptors>,
     /// Whether memory may be such as can be taken away.
     pub(crate) sealed: Sealed,
 }
@@ -38,7 +42,7 @@ impl VhostSocket {
             VhostMemory::Any => Sealed::Any,
             VhostMemory::Sealed => Sealed::Required,
         };
-        Ok(Self { listener, file: SocketFile::new(path), sealed })
+        Ok(Self { listener, file: SocketFile::new(path), room: None, sealed })
     }
 }
 
@@ -52,12 +56,20 @@ pub(super) struct Listener {
     pub(super) sealed: Sealed,
 }
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // An operation that waits for a connection keeps the socket open, and ends by this.
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+    }
+}
+
 /// All sockets of front-ends.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     io: IoEngine,
     /// Where those are of what is made by request, if it may have any.
     pub(crate) dir: Option<PathBuf>,
+    rooms: Rooms,
     exports: Arc<ServedExports>,
     failures: mpsc::Sender<String>,
     /// None until a socket is there, and once the server has ended.
@@ -93,6 +105,7 @@ pub(crate) struct Listening {
     number: u64,
     to: Handle,
     _file: SocketFile,
+    _room: Option<Descriptors>,
 }
 
 impl Drop for Listening {
@@ -106,24 +119,35 @@ impl Sockets {
     pub(crate) fn new(
         io: IoEngine,
         dir: Option<PathBuf>,
+        rooms: Rooms,
         exports: Arc<ServedExports>,
         failures: mpsc::Sender<String>,
     ) -> Self {
-        Self { io, dir, exports, failures, thread: Mutex::default() }
+        Self { io, dir, rooms, exports, failures, thread: Mutex::default() }
     }
 
     fn thread(&self) -> MutexGuard<'_, Option<Running>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has a socket have the place of its descriptor, so that nothing can go wrong once its export
+    /// is served.
+    pub(crate) fn admit(&self, mut socket: VhostSocket) -> Result<VhostSocket> {
+        if socket.room.is_none() {
+            socket.room = Some(self.rooms.volume(1)?);
+        }
+        drop(self.begin()?);
+        Ok(socket)
+    }
+
     /// Has front-ends of an export, which is served, connect on that socket.
     pub(crate) fn listen(&self, export: &str, socket: VhostSocket) -> Result<()> {
-        let VhostSocket { listener, file, sealed } = socket;
+        let VhostSocket { listener, file, room, sealed } = self.admit(socket)?;
         let mut thread = self.begin()?;
         let running = thread.as_mut().expect("it has begun");
         running.sockets += 1;
         let (number, to) = (running.sockets, running.to.clone());
-        let listening = Arc::new(Listening { number, to: to.clone(), _file: file });
+        let listening = Arc::new(Listening { number, to: to.clone(), _file: file, _room: room });
         self.exports.change(export, |entry| entry.listening = Some(listening));
         let (socket, export) = (Arc::new(listener.into()), export.to_owned());
         to.send(ToFrontEnds::Listen(Listener { number, socket, export, sealed }));
@@ -131,7 +155,7 @@ impl Sockets {
     }
 
     /// Starts the thread, unless it is there.
-    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, Option<Running>>> {
+    fn begin(&self) -> Result<MutexGuard<'_, Option<Running>>> {
         let mut thread = self.thread();
         if thread.is_none() {
             *thread = Some(self.start()?);
@@ -157,11 +181,10 @@ impl Sockets {
         }
     }
 
-    /// Nobody connects any more; those that have stay.
+    /// Nobody connects any more, and the files of the sockets are gone; front-ends that have
+    /// connected stay.
     pub(crate) fn stop_listening(&self) {
-        if let Some(running) = &*self.thread() {
-            running.to.send(ToFrontEnds::StopListening);
-        }
+        self.exports.stop_listening();
     }
 
     /// Ends the thread; all disks have ended, and so all sessions.

@@ -109,7 +109,6 @@ enum ToFrontEnds {
     Forget(u64),
     /// An export has so many bytes now.
     Resize(String, u64),
-    StopListening,
     End,
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use paternoster_load::{Ask, Machine, Shape};
 use paternoster_server::ctl::{CatalogueError, Control as _, Data, RemovalQuestion};
@@ -79,6 +80,7 @@ fn volume_that_is_made_by_request_has_its_socket_over_changes_and_restarts() {
     server.shut_down().expect("no thread failed");
     let server = start_in(dir.path(), POOL).expect("a server");
     let rig = Rig { dir, server };
+    assert_eq!(rig.server.machines(), [format!("vhost-user {}", rig.vm("b.sock").display())]);
     let mut machine = rig.attach("b.sock");
     assert_eq!(machine.do_one(&Ask::Read(8, 512)).expect("done"), (OK, vec![7; 512]));
     drop(machine);
@@ -120,9 +122,9 @@ fn machine_is_told_of_another_size_and_may_use_it() {
     rig.until_empty();
     let mut machine = rig.attach("vm7");
     assert_eq!(rig.patched(&json!({"size": "24M"})), Ok(Some(rig.vm("vm7"))));
-    let until = std::time::Instant::now() + PATIENCE;
+    let until = Instant::now() + PATIENCE;
     while machine.size() < 24 << 20 {
-        assert!(until > std::time::Instant::now(), "{}", machine.size());
+        assert!(until > Instant::now(), "{}", machine.size());
         machine.read_config().expect("it is answered");
     }
     drop(machine);
@@ -156,7 +158,9 @@ fn request_names_a_socket_and_never_a_path() {
     // Whoever has a socket keeps it.
     assert_eq!(make("vm7", &json!({"vhost_user": "a"})), Ok(Some(rig.vm("a"))));
     let taken = make("vm8", &json!({"vhost_user": "a"})).expect_err("it is taken").to_string();
-    assert!(taken.contains("is in use"), "{taken}");
+    assert!(taken.contains("is that of volume \"vm7\""), "{taken}");
+    let long = make("vm8", &json!({"vhost_user": "a".repeat(108)})).expect_err("it is too long");
+    assert!(long.to_string().contains("107 at most"), "{long}");
     assert!(control.volume("vm8").is_err() && !rig.dir.path().join("images/vm8.img").exists());
     drop(rig.attach("a"));
 
@@ -182,4 +186,64 @@ fn request_names_a_socket_and_never_a_path() {
     fs::remove_dir(dir.path().join("vms")).expect("it is empty");
     let refused = start_in(dir.path(), POOL).map(drop).expect_err("there is no directory");
     assert!(format!("{refused:#}").contains("vhost_user_dir"), "{refused:#}");
+}
+
+/// What is in memory is all that there is of it.
+#[test]
+fn volume_in_memory_keeps_its_bytes_where_its_socket_cannot_be() {
+    let modelled = "backend = \"modelled\"\nservers = 4\nservice_us = 100";
+    let toml = POOL.replace("path = \"DIR/images\"", modelled);
+    let rig = pool(&toml);
+    let body = json!({"pool": "fast", "size": "1M", "vhost_user": "a"});
+    rig.control().put_volume("vm7", &body, true).expect("it is made");
+    let mut machine = rig.attach("a");
+    assert_eq!(machine.do_one(&Ask::Write(8, &[7; 512])).expect("done").0, OK);
+    drop(machine);
+    rig.until_empty();
+    fs::write(rig.vm("b"), "not ours").expect("a file");
+    let refused = rig.patched(&json!({"vhost_user": "b"})).expect_err("it stays as it is");
+    assert!(refused.to_string().contains("is not a socket"), "{refused}");
+    let mut machine = rig.attach("a");
+    assert_eq!(machine.do_one(&Ask::Read(8, 512)).expect("done"), (OK, vec![7; 512]));
+    drop(machine);
+    rig.end();
+}
+
+#[test]
+fn sockets_that_have_gone_leave_nothing_behind() {
+    let rig = pool(POOL);
+    let question = RemovalQuestion { drain: None, data: Data::Delete, wait: None };
+    let body = json!({"pool": "fast", "size": "1M", "vhost_user": "a", "durable": false});
+    let once = || {
+        rig.control().put_volume("vm7", &body, true).expect("it is made");
+        drop(rig.attach("a"));
+        rig.until_empty();
+        rig.control().remove_volume("vm7", &question).expect("it is removed");
+    };
+    // Of this server alone: other tests have theirs in this process.
+    let dir = rig.dir.path().join("vms").display().to_string();
+    let listening = || {
+        let sockets = fs::read_to_string("/proc/net/unix").expect("it is there");
+        sockets.lines().filter(|line| line.contains(&dir)).count()
+    };
+    (0..10).for_each(|_| once());
+    let until = Instant::now() + PATIENCE;
+    while listening() > 0 {
+        assert!(Instant::now() < until, "{} sockets are still there", listening());
+    }
+    rig.end();
+}
+
+/// A server that lacks what was made needs would leave it out.
+#[test]
+fn server_without_the_directory_of_sockets_that_it_needs_does_not_start() {
+    let rig = pool(POOL);
+    let body = json!({"pool": "fast", "size": "1M", "vhost_user": "a"});
+    rig.control().put_volume("vm7", &body, true).expect("it is made");
+    let Rig { dir, server } = rig;
+    server.shut_down().expect("no thread failed");
+    assert!(!dir.path().join("vms/a").exists(), "its file goes with the server");
+    let without = POOL.replace("vhost_user_dir", "# vhost_user_dir");
+    let refused = start_in(dir.path(), &without).map(drop).expect_err("it lacks that");
+    assert!(format!("{refused:#}").contains("volume \"vm7\" was made by request: vhost_user"));
 }

@@ -59,7 +59,6 @@ fn all_asked(outcome: &Outcome) -> bool {
 #[test]
 fn weights_hold_between_clients_and_machines() {
     for _ in 0..TRIES {
-        let none = play(SchedulerKind::None, 4);
         let [one, four] = [1, 4].map(|queues| play(SchedulerKind::Wfq, queues));
         if !(all_asked(&one) && all_asked(&four)) {
             continue;
@@ -68,6 +67,7 @@ fn weights_hold_between_clients_and_machines() {
             assert!(share.holds(TOLERANCE), "{share}");
         }
         if judges_figures() {
+            let none = play(SchedulerKind::None, 4);
             for wfq in [&one, &four] {
                 let [wfq, none] = [wfq, &none].map(|all| replies(&all.tenants) / all.seconds);
                 assert!(wfq >= LEAST * none, "{wfq:.0} IOPS, and {none:.0} under none");

@@ -138,7 +138,11 @@ fn accept(fd: &Fd) -> Tried {
     let accepted = ioctl_fionbio(fd, true)
         .and_then(|()| again_after_signal(|| accept_with(fd, SocketFlags::CLOEXEC)));
     match accepted {
-        Err(Errno::WOULDBLOCK) => Tried::Blocked,
+        // Of a unix socket that was shut down Linux says the same for ever; but not to poll.
+        Err(Errno::WOULDBLOCK) => match look(fd, PollFlags::empty()) {
+            Tried::Done(Ok(_), _) => Tried::Done(Err(Errno::INVAL), Output::None),
+            other => other,
+        },
         Ok(socket) => Tried::Done(Ok(0), Output::Socket(socket)),
         Err(errno) => Tried::Done(Err(errno), Output::None),
     }

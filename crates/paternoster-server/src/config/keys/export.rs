@@ -13,6 +13,7 @@ use super::{NAME, Object, PATH, State, keys};
 use crate::config::Listen;
 use crate::config::draft::check_text;
 use crate::config::error::Problem;
+use crate::config::mistakes::Mistakes;
 
 /// A part of a disk or volume, and a volume with the export that is all of it.
 pub(crate) const EXPORT: &str = "export";
@@ -118,7 +119,17 @@ impl VhostMemory {
 
 words!(VhostMemory);
 
+/// The keys that say how the socket of virtual machines is.
+pub(in crate::config) const OF_SOCKET: [&str; 2] = ["vhost_user_mode", "vhost_user_memory"];
+
 impl Object<ExportKeys> {
+    /// Refuses what says how a socket of virtual machines is, where there is none.
+    pub(in crate::config) fn refuse_keys_of_socket(&self, mistakes: &mut Mistakes) {
+        for key in OF_SOCKET {
+            mistakes.note(self.state(key).refuse(Problem::WithoutVhostSocket { key }));
+        }
+    }
+
     /// Returns whether a group of its own name is its.
     pub(in crate::config) fn has_own_group(&self) -> bool {
         self.keys.export && self.states.group.is_missing()

@@ -32,7 +32,7 @@ keys! {
         size: Option<u64> = None, SIZE, live, of "volume", default "that of its source",
             range "whole blocks of 4096 bytes, 1 MiB or more";
             "Its size. It can grow while clients are connected, but for one on another server; new \
-             sessions see that.";
+             sessions see that, and machines that are attached by shared memory.";
         source: Source = Source::New { allocated: false }, Sources, restart, of "volume",
             default "`{\"new\": \"sparse\"}`";
             "Where its bytes come from: a new image that is sparse or allocated, a copy of a \
