@@ -17,7 +17,7 @@ mod servers;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use comfy_table::Table;
 use paternoster_bench::counters::Counters;
@@ -47,7 +47,8 @@ struct Options {
     /// Machines that attach to one server, one after the other
     #[arg(long, default_value_t = 500)]
     machines: usize,
-    /// Only rows whose load, disk and server have this in them, such as "read 4K × 32, memory"
+    /// Only rows whose load, disk and server have this in them, such as "read 4K × 32, memory"; the
+    /// machines of --machines do not attach then
     #[arg(long, default_value = "")]
     only: String,
     /// What cargo passes
@@ -104,8 +105,13 @@ fn main() -> Result<()> {
             }
         }
     }
+    ensure!(!table.is_empty(), "--only {:?} is in no row", options.only);
     println!("{table}");
-    attach::measure(dir.path(), &options.server, options.machines)
+    // They are no row.
+    if options.only.is_empty() {
+        attach::measure(dir.path(), &options.server, options.machines)?;
+    }
+    Ok(())
 }
 
 /// The figures of each server, a round each.

@@ -1,9 +1,11 @@
-//! NBD clients that always have something to ask: the load of the demo, of tests and benches. A
-//! [`Tenant`] says what they do, and [`Live`] plays whole scenes with them.
+//! NBD clients, and machines that attach by shared memory, which always have something to ask: the
+//! load of the demo, of tests and benches. A [`Tenant`] says what they do, and [`Live`] plays whole
+//! scenes with them.
 //!
 //! ```text
 //!   tenant ── connection ── depth requests outstanding, a new one for each reply
 //!        └─── connection ── …                     all connections on one thread and one ring
+//!   tenant ── machine ───── a queue for each connection, on a thread of its own
 //! ```
 //!
 //! Everything is real but the application: sockets, the handshake, the protocol.

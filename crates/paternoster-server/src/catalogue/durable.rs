@@ -156,7 +156,8 @@ impl Catalogue {
     }
 
     /// Serves what the records say, before any client enters. Returns the URIs of all that is
-    /// served again. What cannot be opened is not served, and says why.
+    /// served again, and its sockets of virtual machines. What cannot be opened is not served, and
+    /// says why.
     pub(crate) fn restore(&self, records: Records) -> (Vec<String>, Vec<PathBuf>) {
         let Records { volumes, exports, groups } = records;
         let made: BTreeSet<_> = groups.iter().map(|(path, _)| path.clone()).collect();
