@@ -1,5 +1,5 @@
 //! `cargo xtask test`: all checks, in order. Every step runs even if one before it failed, and the
-//! end lists what failed.
+//! end lists what failed, and why: thousands of lines may be between a failure and the end.
 //!
 //! Cheap checks come before dear ones. The tests come last, and of them the documentation's, so
 //! that the runner's summary ends the output where nothing failed. What waits runs beside what
@@ -141,7 +141,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// What came of a step.
 struct Done {
     step: &'static Step,
-    has_failed: bool,
+    /// Why it has failed, if it has.
+    failure: Option<String>,
     not_run: usize,
 }
 
@@ -169,13 +170,17 @@ fn run_steps() -> Result<()> {
     if not_run > 0 {
         println!("== {not_run} checks were not run, as said above");
     }
-    let failed: Vec<_> = done.iter().filter(|done| done.has_failed).map(|done| done.step).collect();
+    let failed = done.iter().filter_map(|done| Some((done.step, done.failure.as_deref()?)));
+    let failed: Vec<_> = failed.collect();
     if failed.is_empty() { Ok(()) } else { bail!("{}", list_of_failed(&failed)) }
 }
 
-/// What failed, with what repeats it.
-fn list_of_failed(failed: &[&Step]) -> String {
-    let lines = failed.iter().map(|step| format!("\n  {}: {}", step.name, step.command_line()));
+/// What failed, with what repeats it, and why.
+fn list_of_failed(failed: &[(&Step, &str)]) -> String {
+    let lines = failed.iter().map(|(step, why)| {
+        let why = why.replace('\n', "\n    ");
+        format!("\n  {}: {}\n    {why}", step.name, step.command_line())
+    });
     format!("{} of {} steps failed:{}", failed.len(), STEPS.len(), lines.collect::<String>())
 }
 
@@ -227,7 +232,7 @@ impl Step {
         println!("{heading}: {}", self.command_line());
         let start = Instant::now();
         let noted = NotedFile::new(self.name)?;
-        let mut done = Done { step: self, has_failed: false, not_run: 0 };
+        let mut done = Done { step: self, failure: None, not_run: 0 };
         match self.run(&noted, fallback) {
             Ok(()) => {}
             Err(error) if error.is::<NotRun>() => {
@@ -236,7 +241,7 @@ impl Step {
             }
             Err(error) => {
                 println!("{heading}: failed: {error:#}");
-                done.has_failed = true;
+                done.failure = Some(format!("{error:#}"));
             }
         }
         if !is_last {
@@ -277,10 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn every_step_that_failed_is_listed_with_what_repeats_it() {
-        let failed = [&STEPS[1], &STEPS[6]];
-        let expected = "2 of 19 steps failed:\n  format: cargo fmt --all --check\n  \
-                        tidy: cargo xtask tidy";
+    fn every_step_that_failed_is_listed_with_what_repeats_it_and_why() {
+        let failed = [(&STEPS[1], "status 1"), (&STEPS[6], "a.rs:\ntoo long")];
+        let expected = "2 of 19 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
+                        tidy: cargo xtask tidy\n    a.rs:\n    too long";
         assert_eq!(list_of_failed(&failed), expected);
     }
 

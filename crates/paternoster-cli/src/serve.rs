@@ -78,8 +78,8 @@ impl Check {
             eprintln!("paternoster: {notice}");
         }
         let patience = match self {
-            Self::File => Patience::None,
-            Self::Start => Patience::AWhile,
+            Self::File => Patience::NONE,
+            Self::Start => Patience::a_while(),
         };
         let obstacles = paternoster_server::obstacles(config, patience);
         for line in obstacles.iter().flat_map(|obstacle| obstacle.lines()) {

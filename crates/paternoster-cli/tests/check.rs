@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
@@ -94,42 +96,74 @@ fn port() -> (Box<dyn std::any::Any>, String) {
 
 #[test]
 fn what_others_have_is_told_with_its_holder_and_fails_only_a_check_for_the_start() {
+    // Beside each other, as each waits for a while whether it becomes free.
+    thread::scope(|scope| {
+        for (key, take) in TAKEN {
+            scope.spawn(move || taken_is_told(key, take));
+        }
+    });
+}
+
+fn taken_is_told(key: &str, take: Take) {
     let own = fs::read_to_string("/proc/self/comm").expect("a name");
     let me = format!("{} (pid {})", own.trim_end(), std::process::id());
-    for (key, take) in TAKEN {
-        let dir = dir_with("");
-        let (taken, words) = take(dir.path());
-        let words = words.replace("ME", &me);
-        let port = words.split(' ').next().and_then(|address| address.rsplit(':').next());
-        let key = key.replace("PORT", port.unwrap_or_default());
-        fs::write(dir.path().join("c.toml"), format!("{key}\n{EXPORT}")).expect("a file");
-        let before = names(dir.path());
+    let dir = dir_with("");
+    let (taken, words) = take(dir.path());
+    let words = words.replace("ME", &me);
+    let port = words.split(' ').next().and_then(|address| address.rsplit(':').next());
+    let key = key.replace("PORT", port.unwrap_or_default());
+    fs::write(dir.path().join("c.toml"), format!("{key}\n{EXPORT}")).expect("a file");
+    let before = names(dir.path());
 
-        let plain = serve(dir.path(), &["--check", "c.toml"]);
-        let lines = said(&plain);
-        assert_eq!(plain.status.code(), Some(0), "{key}: {lines}");
-        assert!(lines.contains("paternoster: a server could not start now: "), "{key}: {lines}");
+    let plain = serve(dir.path(), &["--check", "c.toml"]);
+    let lines = said(&plain);
+    assert_eq!(plain.status.code(), Some(0), "{key}: {lines}");
+    assert!(lines.contains("paternoster: a server could not start now: "), "{key}: {lines}");
+    assert!(lines.contains(&words), "{words} is not in {lines}");
+    assert!(lines.ends_with("paternoster: the configuration is valid\n"), "{lines}");
+
+    for args in [&["--check=start", "c.toml"][..], &["c.toml"]] {
+        let output = serve(dir.path(), args);
+        let lines = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{key}, {args:?}: {lines}");
         assert!(lines.contains(&words), "{words} is not in {lines}");
-        assert!(lines.ends_with("paternoster: the configuration is valid\n"), "{lines}");
-
-        for args in [&["--check=start", "c.toml"][..], &["c.toml"]] {
-            let output = serve(dir.path(), args);
-            let lines = said(&output);
-            assert_eq!(output.status.code(), Some(1), "{key}, {args:?}: {lines}");
-            assert!(lines.contains(&words), "{words} is not in {lines}");
-        }
-        assert_eq!(names(dir.path()), before, "{key}: nothing is left behind");
-
-        drop(taken);
-        for socket in ["nbd.sock", "mine.sock"] {
-            // What listened there has gone.
-            let _ = fs::remove_file(dir.path().join(socket));
-        }
-        let free = serve(dir.path(), &["--check=start", "c.toml"]);
-        assert_eq!(free.status.code(), Some(0), "{key}: {}", said(&free));
-        assert_eq!(said(&free), "paternoster: the configuration is valid\n");
-        assert_eq!(names(dir.path()), ["c.toml", "d.img"], "{key}: nothing is left behind");
     }
+    assert_eq!(names(dir.path()), before, "{key}: nothing is left behind");
+
+    drop(taken);
+    for socket in ["nbd.sock", "mine.sock"] {
+        // What listened there has gone.
+        let _ = fs::remove_file(dir.path().join(socket));
+    }
+    let free = serve(dir.path(), &["--check=start", "c.toml"]);
+    assert_eq!(free.status.code(), Some(0), "{key}: {}", said(&free));
+    assert_eq!(said(&free), "paternoster: the configuration is valid\n");
+    assert_eq!(names(dir.path()), ["c.toml", "d.img"], "{key}: nothing is left behind");
+}
+
+/// A killed server has its locks until its last write has ended: some disks take seconds for that.
+#[test]
+fn locks_are_waited_for_and_all_of_them_together() {
+    let disk = |name: &str| format!("[disks.{name}]\npath = \"{name}.img\"\n");
+    let disks: String = ["a", "b", "c"].map(disk).concat();
+    let dir = dir_with(&format!("{disks}[exports.x]\ndisk = \"a\"\n"));
+    let locked = ["a", "b", "c"].map(|name| {
+        let image = File::create(dir.path().join(format!("{name}.img"))).expect("a disk");
+        image.set_len(1 << 20).expect("room for it");
+        flock(&image, FlockOperation::LockExclusive).expect("nobody has it");
+        image
+    });
+    let output = serve(dir.path(), &["--check=start", "c.toml"]);
+    let lines = said(&output);
+    assert_eq!(output.status.code(), Some(1), "5 s are over before `timeout`'s 20 are: {lines}");
+    assert_eq!(lines.matches("has locked it").count(), 3, "{lines}");
+    let output = thread::scope(|scope| {
+        let starting = scope.spawn(|| serve(dir.path(), &["--check=start", "c.toml"]));
+        thread::sleep(Duration::from_secs(2));
+        drop(locked);
+        starting.join().expect("it does not panic")
+    });
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
 /// A reload is checked while the server has the sockets and the image.

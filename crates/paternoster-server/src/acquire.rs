@@ -102,7 +102,7 @@ pub(crate) fn acquire(
 /// Takes what clients are served with.
 pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles> {
     let mut refused = Obstacles::default();
-    for_server(config, Patience::AWhile, &mut refused).ok_or(refused)
+    for_server(config, Patience::a_while(), &mut refused).ok_or(refused)
 }
 
 /// Returns why `serve` would not start now, a sentence each: what it is refused by the machine, and
@@ -163,7 +163,7 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
 /// Takes what a disk needs, which is an index; what is in use is asked for again for a while.
 pub(crate) fn acquire_for_disk(config: &Config, disk: usize) -> Result<Acquired, Obstacles> {
     let (mut refused, exports) = (Obstacles::default(), config.exports_by_volume());
-    for_disk(config, disk, &exports, Patience::AWhile, &mut refused).ok_or(refused)
+    for_disk(config, disk, &exports, Patience::a_while(), &mut refused).ok_or(refused)
 }
 
 fn for_disk(

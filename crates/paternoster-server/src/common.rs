@@ -111,8 +111,7 @@ fn in_memory(size: u64) -> Result<usize> {
 }
 
 fn open_image(path: &Path, options: FileOptions, patience: Patience) -> io::Result<FileBackend> {
-    let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-    patience.take(|| FileBackend::open(path, options), is_locked)
+    patience.lock(|| FileBackend::open(path, options))
 }
 
 /// Connects to another server, which has to have so many bytes: exports are laid out for them.

@@ -31,7 +31,7 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     let (hang_ups, hang_up) = mpsc::channel();
     signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
     let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
-        acquire(config, Patience::AWhile).map_err(Obstacles::into_error)?;
+        acquire(config, Patience::a_while()).map_err(Obstacles::into_error)?;
     let mut server = Server::start_with(config, for_server, &ends)?;
     let control = match file {
         Some(file) => server.control().with_file(file),

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,10 +20,18 @@ use crate::holder;
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
 pub const UNIX_PATH_MAX: usize = 107;
 
-/// After which milliseconds what is in use is tried again: one of a server that was killed stays
-/// until the kernel has taken that server's rings apart, a moment after the process has gone. They
-/// are few, as each trial is a connection that waits to be accepted.
-const TRIALS_MS: [u64; 4] = [50, 100, 200, 400];
+/// How long a socket that is in use is tried again: one of a server that was killed stays until the
+/// kernel has taken that server's rings apart, a moment after the process has gone.
+const SOCKET_IN_USE: Duration = Duration::from_secs(1);
+
+/// The same of a lock: a server that was killed keeps it until its last write has ended, and the
+/// device may take its time for that.
+const LOCKED: Duration = Duration::from_secs(5);
+
+/// The pauses between trials: each doubles the last. They are few, as each trial of a socket is a
+/// connection that waits to be accepted.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -74,7 +82,7 @@ pub enum BindError {
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
 /// replaced; one in use, and anything else at this path, is refused.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
-    bind_unix_with(path, mode, Patience::AWhile)
+    bind_unix_with(path, mode, Patience::a_while())
 }
 
 /// The same, with that patience.
@@ -164,7 +172,7 @@ impl Drop for SocketFile {
 
 /// Listens on a TCP address.
 pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
-    Patience::AWhile.bind_tcp(address)
+    Patience::a_while().bind_tcp(address)
 }
 
 fn bind_tcp_now(address: SocketAddr) -> Result<TcpListener, BindError> {
@@ -176,21 +184,30 @@ fn bind_tcp_now(address: SocketAddr) -> Result<TcpListener, BindError> {
     })
 }
 
-/// Whether what is in use is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// For a while.
-    AWhile,
-    /// It is not.
-    None,
-}
+/// Whether what is in use is tried again: for a while from when that was said, however much there
+/// is to take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience(Option<Instant>);
 
 impl Patience {
+    /// It is not.
+    pub const NONE: Self = Self(None);
+
+    /// It is, for a while from now on.
+    pub fn a_while() -> Self {
+        Self(Some(Instant::now()))
+    }
+
     fn bind<T>(self, bind: impl FnMut() -> Result<T, BindError>) -> Result<T, BindError> {
         let in_use = |error: &BindError| {
             matches!(error, BindError::UnixInUse { .. } | BindError::TcpInUse { .. })
         };
-        self.take(bind, in_use)
+        self.take(SOCKET_IN_USE, bind, in_use)
+    }
+
+    /// Takes a lock, which is an error of that kind where somebody has it.
+    pub(crate) fn lock<T>(self, lock: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.take(LOCKED, lock, |error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Listens on a TCP address.
@@ -198,23 +215,22 @@ impl Patience {
         self.bind(|| bind_tcp_now(address))
     }
 
-    /// Takes something that may be in use.
-    pub(crate) fn take<T, E>(
+    /// Takes something that may be in use, for that long.
+    fn take<T, E>(
         self,
+        longest: Duration,
         mut take: impl FnMut() -> Result<T, E>,
         in_use: impl Fn(&E) -> bool,
     ) -> Result<T, E> {
-        let trials = match self {
-            Self::AWhile => &TRIALS_MS[..],
-            Self::None => &[],
-        };
-        for &pause in trials {
+        let is_over = |pause| self.0.is_none_or(|since| since.elapsed() + pause > longest);
+        let mut pause = FIRST_PAUSE;
+        loop {
             match take() {
-                Err(error) if in_use(&error) => std::thread::sleep(Duration::from_millis(pause)),
+                Err(error) if in_use(&error) && !is_over(pause) => std::thread::sleep(pause),
                 taken => return taken,
             }
+            pause = LONGEST_PAUSE.min(pause * 2);
         }
-        take()
     }
 }
 

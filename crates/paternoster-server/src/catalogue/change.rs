@@ -243,7 +243,7 @@ impl Catalogue {
             _ => Ok(()),
         });
         // The kernel may hold the image a moment longer than whoever has closed it.
-        let patience = if locked.is_some() { Patience::AWhile } else { Patience::None };
+        let patience = if locked.is_some() { Patience::a_while() } else { Patience::NONE };
         // What is in memory would be lost with it, and is served again as it is.
         let in_memory = pool.kind() == PoolKind::Modelled && locked.is_some();
         let mut memory = locked.filter(|_| in_memory);

@@ -75,7 +75,7 @@ impl Catalogue {
         let (size, mut image) = (plan.size, plan.carry_out(pool)?);
         let recorded = self.record(VOLUME, &wanted.name);
         let named = recorded.and_then(|()| image.finish());
-        let served = named.and_then(|()| self.serve(pool, wanted, size, Patience::None));
+        let served = named.and_then(|()| self.serve(pool, wanted, size, Patience::NONE));
         let served = served.inspect_err(|_| logged(&wanted.name, self.forget(wanted)))?;
         image.keep();
         reserved.keep(served);

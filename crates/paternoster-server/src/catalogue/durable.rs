@@ -212,7 +212,7 @@ impl Catalogue {
         });
         let served = named.and_then(|()| {
             self.take_room(&wanted.name)?;
-            self.serve(&pool, wanted, size, Patience::AWhile)
+            self.serve(&pool, wanted, size, Patience::a_while())
         });
         self.state().made(&wanted.name)?.stage = match &served {
             Ok(id) => Stage::Ready(*id),

@@ -348,7 +348,7 @@ impl UnderWay {
 
     /// How long an image that is locked is tried again.
     fn patience(&self) -> Patience {
-        if self.has_ended_some { Patience::AWhile } else { Patience::None }
+        if self.has_ended_some { Patience::a_while() } else { Patience::NONE }
     }
 
     pub(super) fn has_failed(&self, change: &Change) -> bool {

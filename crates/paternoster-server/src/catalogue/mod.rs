@@ -171,7 +171,7 @@ impl Catalogue {
     /// Listens where what is to be served says that virtual machines attach to it, if it does.
     fn bind(&self, wanted: &Wanted) -> Result<Option<VhostSocket>, CatalogueError> {
         let Some(path) = self.socket(wanted)? else { return Ok(None) };
-        let bound = VhostSocket::bind(&path, &wanted.keys, Patience::AWhile);
+        let bound = VhostSocket::bind(&path, &wanted.keys, Patience::a_while());
         let bound = bound.map_err(anyhow::Error::from);
         let admitted = bound.and_then(|bound| self.machines.admit(bound)).map(Some);
         admitted.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))

@@ -65,10 +65,9 @@ impl Store {
         }
         let directory = File::open(path).with_context(context)?;
         let lock = || Ok(flock(&directory, FlockOperation::NonBlockingLockExclusive)?);
-        let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        patience.take(lock, is_locked).map_err(|error| {
-            let error =
-                if is_locked(&error) { anyhow!("another server has it") } else { error.into() };
+        patience.lock(lock).map_err(|error| {
+            let is_locked = error.kind() == io::ErrorKind::WouldBlock;
+            let error = if is_locked { anyhow!("another server has it") } else { error.into() };
             error.context(context())
         })?;
         let store = Self { path: path.to_owned(), _directory: directory };

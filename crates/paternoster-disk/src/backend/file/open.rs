@@ -74,8 +74,12 @@ pub fn block_of(path: &Path, cache: CacheChoice) -> io::Result<u32> {
     Ok(direct.map_or(1, |said| said.unwrap_or(UNKNOWN).for_tail_of(size).block))
 }
 
-/// Opens the same file again, through the page cache, for its last block. The lock is the other
-/// descriptor's. A file that has taken its place meanwhile is refused.
+/// Opens the same file again, through the page cache, for its last block. A file that has taken its
+/// place meanwhile is refused.
+///
+/// The lock is the other descriptor's. It outlives a killed server until the server's last write
+/// has ended: direct I/O of a ring goes on without its process, and keeps its descriptor open. A
+/// write through the page cache does not, as a thread of the process makes it.
 pub(super) fn tail(path: &Path, options: FileOptions, first: &Fd) -> io::Result<Fd> {
     let again = OpenOptions::new().read(true).write(!options.read_only).open(path)?;
     let (first, second) = (fstat(first)?, fstat(&again)?);
