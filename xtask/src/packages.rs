@@ -47,12 +47,23 @@ pub(crate) fn require(packages: &[&str]) -> Result<()> {
         bail!("missing: {list}\nsudo apt-get install --no-install-recommends {list}");
     }
     println!("installing {list}");
-    let mut update = Command::new("apt-get");
-    cargo::run(update.args(["update", "-qq"]))?;
-    let mut install = Command::new("apt-get");
+    update()?;
+    let mut install = apt_get();
     install.env("DEBIAN_FRONTEND", "noninteractive");
     install.args(["install", "-qq", "-y", "--no-install-recommends"]).args(&missing);
     cargo::run(install.stdout(Stdio::null()))
+}
+
+/// Asks what packages there are now.
+pub(crate) fn update() -> Result<()> {
+    cargo::run(apt_get().args(["update", "-qq"]))
+}
+
+/// `apt-get`, which asks again where a mirror fails.
+pub(crate) fn apt_get() -> Command {
+    let mut apt = Command::new("apt-get");
+    apt.args(["-o", "Acquire::Retries=3"]);
+    apt
 }
 
 /// Those of `packages` that are not installed.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::cargo;
+use crate::{cargo, packages};
 use paternoster_bench::NotRun;
 
 /// The package that depends on the current kernel's.
@@ -24,13 +24,17 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Downloads the kernel that Debian has now, unless it is there.
+    /// Downloads the kernel that Debian has now, unless it is there. What apt was told of packages
+    /// long ago may be gone.
     pub(super) fn fetch(dir: &Path) -> Result<Self> {
-        let package = current_package()?;
-        let root = dir.join(&package);
-        if !root.exists() {
-            unpack(dir, &package, &root)?;
-        }
+        let fetched = fetch_package(dir);
+        let is_old = fetched.as_ref().is_err_and(anyhow::Error::is::<NotRun>);
+        let (package, root) = match fetched {
+            Err(_) if is_old && packages::is_root()? => {
+                packages::update().and_then(|()| fetch_package(dir))?
+            }
+            fetched => fetched?,
+        };
         let version = package.trim_start_matches("linux-image-");
         let modules = root.join("lib/modules").join(version);
         let list = fs::read_to_string(modules.join("modules.dep"));
@@ -39,6 +43,16 @@ impl Kernel {
         let modules = files.into_iter().map(|file| modules.join(file)).collect();
         Ok(Self { image: root.join("boot").join(format!("vmlinuz-{version}")), modules })
     }
+}
+
+/// The package of the kernel that Debian has, as far as apt knows, and where it is unpacked.
+fn fetch_package(dir: &Path) -> Result<(String, PathBuf)> {
+    let package = current_package()?;
+    let root = dir.join(&package);
+    if !root.exists() {
+        unpack(dir, &package, &root)?;
+    }
+    Ok((package, root))
 }
 
 /// The package of Debian's current kernel.
@@ -58,7 +72,7 @@ fn current_package() -> Result<String> {
 fn unpack(dir: &Path, package: &str, root: &Path) -> Result<()> {
     let download = tempfile::tempdir_in(dir).context("a directory for the download")?;
     println!("downloading {package}");
-    let mut apt = Command::new("apt-get");
+    let mut apt = packages::apt_get();
     // Its own user cannot write here, which is a warning.
     apt.args(["download", "-qq", "-o", "APT::Sandbox::User=root", package]);
     apt.current_dir(download.path());
