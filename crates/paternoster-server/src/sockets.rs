@@ -28,9 +28,10 @@ const SOCKET_IN_USE: Duration = Duration::from_secs(1);
 /// device may take its time for that.
 const LOCKED: Duration = Duration::from_secs(5);
 
-/// The pauses between trials: each doubles the last. They are few, as each trial of a socket is a
-/// connection that waits to be accepted.
+/// The pause before the second trial; each that follows is twice as long. They are few, as each
+/// trial of a socket is a connection that waits to be accepted.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 /// Connections that wait to be accepted.
@@ -186,7 +187,7 @@ fn bind_tcp_now(address: SocketAddr) -> Result<TcpListener, BindError> {
 
 /// Whether what is in use is tried again: for a while from when that was said, however much there
 /// is to take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Patience(Option<Instant>);
 
 impl Patience {

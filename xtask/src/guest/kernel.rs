@@ -27,11 +27,11 @@ impl Kernel {
     /// Downloads the kernel that Debian has now, unless it is there. What apt was told of packages
     /// long ago may be gone.
     pub(super) fn fetch(dir: &Path) -> Result<Self> {
-        let fetched = fetch_package(dir);
-        let is_old = fetched.as_ref().is_err_and(anyhow::Error::is::<NotRun>);
-        let (package, root) = match fetched {
-            Err(_) if is_old && packages::is_root()? => {
-                packages::update().and_then(|()| fetch_package(dir))?
+        let (package, root) = match fetch_package(dir) {
+            // Without a network that is still what keeps it from being run.
+            Err(error) if error.is::<NotRun>() && packages::is_root()? => {
+                packages::update().or(Err(error))?;
+                fetch_package(dir)?
             }
             fetched => fetched?,
         };

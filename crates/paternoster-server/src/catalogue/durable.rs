@@ -181,8 +181,10 @@ impl Catalogue {
         };
         let (removed, volumes): (Vec<_>, Vec<_>) =
             volumes.into_iter().partition(|(_, record)| record.removing.is_some());
+        // For all of them together.
+        let patience = Patience::a_while();
         for (wanted, record) in volumes {
-            restored(&wanted, self.serve_again(&wanted, record));
+            restored(&wanted, self.serve_again(&wanted, record, patience));
         }
         for (wanted, record) in exports {
             restored(&wanted, self.serve_export_again(&wanted, record));
@@ -203,7 +205,12 @@ impl Catalogue {
         (uris, machines)
     }
 
-    fn serve_again(&self, wanted: &Wanted, record: MadeRecord) -> Result<(), CatalogueError> {
+    fn serve_again(
+        &self,
+        wanted: &Wanted,
+        record: MadeRecord,
+        patience: Patience,
+    ) -> Result<(), CatalogueError> {
         let (pool, size) = (self.pool_of(wanted)?, wanted.more.size.unwrap_or_default());
         self.insert_missing(&pool, wanted, record);
         let named = backend_of(&pool, wanted).and_then(|of| {
@@ -212,7 +219,7 @@ impl Catalogue {
         });
         let served = named.and_then(|()| {
             self.take_room(&wanted.name)?;
-            self.serve(&pool, wanted, size, Patience::a_while())
+            self.serve(&pool, wanted, size, patience)
         });
         self.state().made(&wanted.name)?.stage = match &served {
             Ok(id) => Stage::Ready(*id),

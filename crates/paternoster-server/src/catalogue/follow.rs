@@ -52,8 +52,9 @@ pub(crate) struct UnderWay {
     /// Whether the last pass has left something that waits for no client.
     pub(super) is_busy: bool,
     has_thread: bool,
-    /// Whether something of this file has gone: the kernel may hold its image a moment longer.
-    has_ended_some: bool,
+    /// How long an image that is locked is tried again: a while from when something of this file
+    /// has gone, as the kernel may hold its image a moment longer.
+    patience: Patience,
 }
 
 /// One whose clients are leaving. Its name is not free meanwhile.
@@ -78,7 +79,7 @@ impl Catalogue {
     pub(crate) fn follow(self: &Arc<Self>, file: Config, following: &mut UnderWay) -> Followed {
         let until = Instant::now() + ANSWERED;
         (following.file, following.failed) = (Some(Arc::new(file)), BTreeSet::new());
-        following.has_ended_some = false;
+        following.patience = Patience::NONE;
         let mut followed = Followed::default();
         loop {
             self.pass(following, until, &mut followed);
@@ -140,7 +141,7 @@ impl Catalogue {
         for one in following.going.extract_if(.., has_left).collect::<Vec<_>>() {
             let of = one.one.of.clone();
             let done = self.end(one);
-            following.has_ended_some = true;
+            following.patience = Patience::a_while();
             following.note(named(&of), vec![gone(named(&of))], done, followed);
         }
         let turnover = self.turnover(&file);
@@ -178,8 +179,7 @@ impl Catalogue {
                 following.is_busy = true;
                 followed.goes_on(named(&one.of), "it is not opened yet");
             } else if !following.has_failed(&come(named(&one.of))) {
-                let patience = following.patience();
-                let done = self.add(&one, patience);
+                let done = self.add(&one, following.patience);
                 following.note(named(&one.of), vec![come(named(&one.of))], done, followed);
             }
         }
@@ -344,11 +344,6 @@ impl UnderWay {
 
     fn has_going(&self, name: &str) -> bool {
         self.going.iter().any(|going| going.one.of.name == name)
-    }
-
-    /// How long an image that is locked is tried again.
-    fn patience(&self) -> Patience {
-        if self.has_ended_some { Patience::a_while() } else { Patience::NONE }
     }
 
     pub(super) fn has_failed(&self, change: &Change) -> bool {

@@ -10,7 +10,7 @@ use paternoster_server::ctl::{
     CatalogueError, Control as _, Data, ExportAnswer, ExportsQuestion, ReloadMode, RemovalQuestion,
     ServedGroup, VolumeAnswer, VolumeStage, VolumesQuestion,
 };
-use rustix::fs::statvfs;
+use rustix::fs::{FlockOperation, flock, statvfs};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn pool() -> Rig {
 
 impl Rig {
     /// Shuts the server down: its folder.
-    fn stopped(self) -> TempDir {
+    pub(crate) fn stopped(self) -> TempDir {
         self.server.shut_down().expect("no thread failed");
         self.dir
     }
@@ -56,6 +56,34 @@ fn remove(rig: &Rig, name: &str, data: Data) -> Result<(), CatalogueError> {
 fn names(rig: &Rig) -> Vec<String> {
     let all = rig.control().volumes(&VolumesQuestion::default()).expect("the pool answers");
     all.volumes.into_iter().map(|volume| volume.name).collect()
+}
+
+/// Else a server of many volumes would wait for each of them.
+#[test]
+fn locked_images_are_waited_for_together() {
+    let rig = pool();
+    let all = ["vm1", "vm2", "vm3"];
+    let body = json!({"pool": "fast", "size": "1M"});
+    assert!(all.iter().all(|name| put(&rig, name, &body)));
+    let dir = rig.stopped();
+    let locked = all.map(|name| {
+        let image = fs::File::open(dir.path().join(format!("images/{name}.img")));
+        let image = image.expect("its image");
+        flock(&image, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
+        image
+    });
+    let began = Instant::now();
+    let server = start_in(dir.path(), POOL).expect("it serves what it can");
+    let took = began.elapsed();
+    let whole = Duration::from_secs(4)..Duration::from_secs(9);
+    assert!(whole.contains(&took), "5 s, not 15: {took:?}");
+    drop(locked);
+    let rig = Rig { dir, server };
+    for name in all {
+        let volume = rig.control().volume(name).expect("it is recorded");
+        assert_eq!(volume.state, VolumeStage::Missing, "{name}");
+    }
+    rig.end();
 }
 
 /// The files of a directory of the rig.

@@ -76,10 +76,7 @@ fn volume_that_is_made_by_request_has_its_socket_over_changes_and_restarts() {
     assert_eq!(rig.patched(&json!({"vhost_user": "b.sock"})), Ok(Some(rig.vm("b.sock"))));
     assert!(!rig.vm("a.sock").exists());
 
-    let Rig { dir, server } = rig;
-    server.shut_down().expect("no thread failed");
-    let server = start_in(dir.path(), POOL).expect("a server");
-    let rig = Rig { dir, server };
+    let rig = rig.restarted(POOL);
     assert_eq!(rig.server.machines(), [format!("vhost-user {}", rig.vm("b.sock").display())]);
     let mut machine = rig.attach("b.sock");
     assert_eq!(machine.do_one(&Ask::Read(8, 512)).expect("done"), (OK, vec![7; 512]));
@@ -240,8 +237,7 @@ fn server_without_the_directory_of_sockets_that_it_needs_does_not_start() {
     let rig = pool(POOL);
     let body = json!({"pool": "fast", "size": "1M", "vhost_user": "a"});
     rig.control().put_volume("vm7", &body, true).expect("it is made");
-    let Rig { dir, server } = rig;
-    server.shut_down().expect("no thread failed");
+    let dir = rig.stopped();
     assert!(!dir.path().join("vms/a").exists(), "its file goes with the server");
     let without = POOL.replace("vhost_user_dir", "# vhost_user_dir");
     let refused = start_in(dir.path(), &without).map(drop).expect_err("it lacks that");

@@ -79,7 +79,7 @@ pub fn block_of(path: &Path, cache: CacheChoice) -> io::Result<u32> {
 ///
 /// The lock is the other descriptor's. It outlives a killed server until the server's last write
 /// has ended: direct I/O of a ring goes on without its process, and keeps its descriptor open. A
-/// write through the page cache does not, as a thread of the process makes it.
+/// write through the page cache is made by a thread of the process, and so ends before it.
 pub(super) fn tail(path: &Path, options: FileOptions, first: &Fd) -> io::Result<Fd> {
     let again = OpenOptions::new().read(true).write(!options.read_only).open(path)?;
     let (first, second) = (fstat(first)?, fstat(&again)?);

@@ -57,8 +57,8 @@ keys! {
         vhost_user_dir: Option<PathBuf> = None, PATH, restart,
             range "a directory";
             "Where virtual machines attach to volumes and exports that are made by request: \
-             `vhost_user` of such a one is the name of a socket in it. Without it they cannot \
-             have one, and where some that last have one the server does not start.";
+             `vhost_user` of such a one is the name of a socket in it. Without it none can have \
+             a socket, and a server whose `state_dir` records one with a socket does not start.";
         memory: u64 = 64 << 20, MEMORY, restart, default "`\"64M\"`";
             "What the clients of one tenant may hold on one disk: commands in flight, payloads, \
              unsent replies, and their buffers. The server stops reading from a client whose \
