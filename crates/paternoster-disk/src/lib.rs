@@ -20,6 +20,7 @@ mod backend;
 mod clock;
 mod cpu_latency;
 mod engine;
+mod guest;
 mod owner;
 mod ring;
 mod spare;
@@ -38,9 +39,10 @@ pub use clock::MonotonicClock;
 pub use cpu_latency::CpuLatency;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, FrontTag, InDevice, NoGrowth, NoVolume,
-    Outcome, Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred, VolumeId,
-    VolumePlace, VolumeStats,
+    Outcome, Part, Parts, Payload, SyncRange, SyncStats, Transfer, TransferId, Transferred,
+    VolumeId, VolumePlace, VolumeStats,
 };
+pub use guest::{GuestBuffers, GuestMemory, GuestReads, GuestSlice};
 pub use owner::{Front, GrowError, Owner};
 pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring, WatchId};
 pub use token::{BackendToken, FrontToken, Token};

@@ -79,7 +79,7 @@ impl SpareBuffers {
 }
 
 /// A new buffer for so many bytes at such an address.
-fn aligned(len: usize, align: usize) -> BytesMut {
+pub(crate) fn aligned(len: usize, align: usize) -> BytesMut {
     let mut buffer = BytesMut::with_capacity(len + align - 1);
     let skipped = past_alignment(&buffer, align);
     buffer.put_bytes(0, skipped);

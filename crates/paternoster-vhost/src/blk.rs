@@ -9,11 +9,13 @@
 //! bytes, the status is the last writable one. A request without a
 //! status byte is returned with length 0.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::chain::{Buffer, Chain, bytes};
-use crate::memory::{Memory, Outside};
+use crate::memory::{Memory, Outside, Region};
 use crate::proto::Features;
 
 /// Bytes of a sector, in which a request counts whatever the block size.
@@ -237,6 +239,17 @@ impl Request {
             from = left;
         }
         Ok(())
+    }
+
+    /// Calls `each` for each part of where its data is: with the region of the part, where the part
+    /// begins there, and its bytes.
+    pub fn places(
+        &self,
+        memory: &Memory,
+        mut each: impl FnMut(&Arc<Region>, usize, usize),
+    ) -> Result<(), Outside> {
+        let mut all = self.data.iter();
+        all.try_for_each(|buffer| memory.parts(buffer.addr, buffer.len.into(), &mut each))
     }
 
     /// Ends it. Returns how many bytes have been written to the guest, as its chain is given back

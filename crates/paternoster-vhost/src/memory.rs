@@ -178,6 +178,13 @@ impl Region {
     }
 }
 
+/// What it is mapped by.
+impl AsRef<MmapRegion<()>> for Region {
+    fn as_ref(&self) -> &MmapRegion<()> {
+        &self.mapping
+    }
+}
+
 /// Returns whether a file can be made shorter.
 fn can_shrink(file: &OwnedFd) -> bool {
     // A file that cannot be asked has no seals.
@@ -283,12 +290,13 @@ impl Memory {
         Some(Area { region: Arc::clone(region), offset, len })
     }
 
-    /// Calls `each` for each part of a range that is in one region.
-    fn parts(
+    /// Calls `each` for each part of a range that is in one region: with the region, where the part
+    /// begins there, and its bytes.
+    pub(crate) fn parts(
         &self,
         addr: u64,
         len: u64,
-        mut each: impl FnMut(&Region, usize, usize),
+        mut each: impl FnMut(&Arc<Region>, usize, usize),
     ) -> Result<(), Outside> {
         let outside = Outside { addr, len };
         let (mut at, mut left) = (addr, len);

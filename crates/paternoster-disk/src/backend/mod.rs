@@ -28,6 +28,7 @@ use std::io;
 use paternoster::Instant;
 
 use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
+use crate::guest::GuestReads;
 use crate::ring::{Completion, Ring};
 use crate::token::{BackendToken, Token};
 
@@ -50,6 +51,8 @@ pub struct Capabilities {
     /// In what it forgets: trims of less do nothing. None where it does not say, or forgets
     /// nothing.
     pub granules: Option<Granules>,
+    /// What a read straight into a machine's memory has to be; none where there is no such read.
+    pub reads_into: Option<GuestReads>,
     /// Whether a sync makes anything durable: else clients are promised nothing.
     pub flushes: bool,
 }
@@ -66,6 +69,7 @@ impl Capabilities {
             block: 1,
             max_transfer: None,
             granules: None,
+            reads_into: None,
             flushes: true,
         }
     }

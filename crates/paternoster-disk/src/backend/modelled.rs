@@ -314,7 +314,9 @@ impl Drop for ModelledBackend {
 /// The command for a transfer, without its tag; zeroes are written by that operation.
 fn command(transfer: &Transfer, zeroes: Op) -> Command {
     let (op, offset) = match *transfer {
-        Transfer::Read { offset, .. } | Transfer::Cache { offset, .. } => (Op::Read, offset),
+        Transfer::Read { offset, .. }
+        | Transfer::ReadInto { offset, .. }
+        | Transfer::Cache { offset, .. } => (Op::Read, offset),
         Transfer::Write { offset, .. } => (Op::Write, offset),
         Transfer::Zero { offset, .. } => (zeroes, offset),
         Transfer::Trim { offset, .. } => (Op::Discard, offset),

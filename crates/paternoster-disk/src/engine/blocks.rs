@@ -119,7 +119,7 @@ impl Blocks {
             && match kind {
                 Kind::Zero { .. } => true,
                 Kind::Write { .. } => starts_inside && last > start + self.bytes,
-                Kind::Read | Kind::Cache | Kind::Trim => false,
+                Kind::Read | Kind::ReadInto(_) | Kind::Cache | Kind::Trim => false,
             };
         let short = self.last_is_short().then(|| self.floor(self.disk));
         let cuts = [first_off.then_some(start + self.bytes), last_off.then_some(last), short];

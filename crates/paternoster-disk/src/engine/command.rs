@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::sync::SyncRange;
 use super::volumes::VolumeId;
+use crate::guest::{GuestBuffers, GuestSlice};
 use crate::ring::Buffers;
 
 /// The front's name for a command.
@@ -48,6 +49,14 @@ pub enum CommandOp {
         offset: u64,
         /// Bytes.
         len: u32,
+    },
+    /// Read straight into a machine's memory; the outcome has no bytes. EINVAL where that is not
+    /// what [`Capabilities::reads_into`](crate::Capabilities::reads_into) asks for.
+    ReadInto {
+        /// First byte.
+        offset: u64,
+        /// Where to, as many bytes as are read.
+        into: GuestBuffers,
     },
     /// Read the range and forget it: it will be wanted soon.
     Cache {
@@ -125,6 +134,30 @@ impl TransferId {
 /// Lengths of what lies one after the other, in bytes.
 pub type Parts = SmallVec<[u32; 1]>;
 
+/// A part of what is read.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// So many bytes, into buffers of its own.
+    Own(u32),
+    /// Straight to where it is wanted, whose bytes are not among those that are given back.
+    Guest(GuestSlice),
+}
+
+impl Part {
+    /// Returns its bytes.
+    pub fn len(&self) -> u32 {
+        match self {
+            Self::Own(len) => *len,
+            Self::Guest(slice) => slice.len(),
+        }
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// One operation that the engine gives to a back end.
 #[derive(Debug)]
 pub enum Transfer {
@@ -134,6 +167,14 @@ pub enum Transfer {
         offset: u64,
         /// Bytes of each part.
         parts: Parts,
+    },
+    /// The same, of which some parts go to the memory of machines. Only back ends whose
+    /// [`Capabilities`](crate::Capabilities) say that they do that are asked for it.
+    ReadInto {
+        /// First byte.
+        offset: u64,
+        /// Each part.
+        parts: Buffers<Part>,
     },
     /// Read the range and forget it, where that makes a later read faster.
     Cache {
@@ -177,6 +218,7 @@ impl Transfer {
     pub fn len(&self) -> u64 {
         match self {
             Self::Read { parts, .. } => parts.iter().map(|&part| u64::from(part)).sum(),
+            Self::ReadInto { parts, .. } => parts.iter().map(|part| u64::from(part.len())).sum(),
             Self::Write { from, .. } => from.iter().map(|part| part.len() as u64).sum(),
             Self::Cache { len, .. } | Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
             Self::Sync { .. } => 0,

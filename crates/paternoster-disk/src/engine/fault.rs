@@ -42,7 +42,7 @@ impl fmt::Display for DiskOp {
 impl From<&Kind> for DiskOp {
     fn from(kind: &Kind) -> Self {
         match kind {
-            Kind::Read | Kind::Cache => Self::Read,
+            Kind::Read | Kind::ReadInto(_) | Kind::Cache => Self::Read,
             Kind::Write { .. } => Self::Write,
             Kind::Trim => Self::Trim,
             Kind::Zero { .. } => Self::Zero,

@@ -3,12 +3,16 @@
 use bytes::Bytes;
 use paternoster::{Bio, BioFlags, IocId, Op, Sector, SectorCount};
 
+use crate::guest::GuestBuffers;
+
 const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
 
 /// What a piece does, beyond its range.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Read,
+    /// A read whose data goes straight to where it is wanted.
+    ReadInto(GuestBuffers),
     /// A read whose data nobody wants.
     Cache,
     Write {
@@ -26,7 +30,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn op(&self) -> Op {
         match self {
-            Self::Read | Self::Cache => Op::Read,
+            Self::Read | Self::ReadInto(_) | Self::Cache => Op::Read,
             Self::Write { .. } => Op::Write,
             Self::Trim => Op::Discard,
             Self::Zero { .. } => Op::WriteZeroes,
@@ -43,7 +47,15 @@ impl Kind {
             Self::Write { .. } => BioFlags::SYNC | BioFlags::IDLE,
             Self::Zero { .. } => BioFlags::SYNC,
             Self::Cache => BioFlags::NO_MERGE,
-            Self::Read | Self::Trim => BioFlags::empty(),
+            Self::Read | Self::ReadInto(_) | Self::Trim => BioFlags::empty(),
+        }
+    }
+
+    /// The segments of memory of its bio.
+    pub(super) fn segments(&self) -> u16 {
+        match self {
+            Self::ReadInto(into) => u16::try_from(into.count()).unwrap_or(u16::MAX),
+            _ => 1,
         }
     }
 
@@ -69,11 +81,13 @@ impl Kind {
     }
 
     /// The same for a part of the range.
-    pub(super) fn part(&self, from: usize, len: usize) -> Self {
+    pub(super) fn part(&self, from: u32, len: u32) -> Self {
         match self {
             Self::Write { data, fua } => {
-                Self::Write { data: data.slice(from..from + len), fua: *fua }
+                let data = data.slice(from as usize..(from + len) as usize);
+                Self::Write { data, fua: *fua }
             }
+            Self::ReadInto(into) => Self::ReadInto(into.part(from, len)),
             whole => whole.clone(),
         }
     }

@@ -41,7 +41,7 @@ mod turns;
 mod volumes;
 
 pub use command::{
-    Command, CommandOp, FrontTag, Outcome, Parts, Payload, Transfer, TransferId, Transferred,
+    Command, CommandOp, FrontTag, Outcome, Part, Parts, Payload, Transfer, TransferId, Transferred,
 };
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
@@ -146,6 +146,11 @@ impl<S: Scheduler> Engine<S> {
         match &command.op {
             op if volume.syncs().failed() && wants_durability(op) => Err(Errno::IO),
             op if !volume.is_fast_enough(op) => Err(Errno::OPNOTSUPP),
+            CommandOp::ReadInto { offset, into }
+                if !volume.reads_into.is_some_and(|reads| reads.permit(*offset, into)) =>
+            {
+                Err(Errno::INVAL)
+            }
             _ => Ok(()),
         }
     }
@@ -333,7 +338,8 @@ impl<S: Scheduler> Engine<S> {
         for &id in &order {
             let piece = self.pieces.piece(id);
             let len = piece.len as usize;
-            let data = if read.is_empty() { Payload::new() } else { read.take(len) };
+            let takes = piece.is_read() && !read.is_empty();
+            let data = if takes { read.take(len) } else { Payload::new() };
             match ended.verdict(piece) {
                 Verdict::Done => {
                     // A client would take what follows for the rest of its data.
@@ -465,7 +471,7 @@ fn wants_durability(op: &CommandOp) -> bool {
         CommandOp::Write { fua, .. }
         | CommandOp::Trim { fua, .. }
         | CommandOp::Zero { fua, .. } => *fua,
-        CommandOp::Read { .. } | CommandOp::Cache { .. } => false,
+        CommandOp::Read { .. } | CommandOp::ReadInto { .. } | CommandOp::Cache { .. } => false,
     }
 }
 
@@ -473,6 +479,7 @@ fn is_empty(op: &CommandOp) -> bool {
     match op {
         CommandOp::Flush => false,
         CommandOp::Write { data, .. } => data.is_empty(),
+        CommandOp::ReadInto { into, .. } => into.is_empty(),
         CommandOp::Read { len, .. }
         | CommandOp::Cache { len, .. }
         | CommandOp::Trim { len, .. }

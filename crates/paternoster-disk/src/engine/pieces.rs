@@ -30,11 +30,12 @@ use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
-use super::command::{Command, CommandOp, FrontTag, Outcome, Parts, Payload, Transfer};
+use super::command::{Command, CommandOp, FrontTag, Outcome, Part, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::kind::Kind;
 use super::stream::{ReadByPieces, Stream};
 use super::volumes::{Volume, VolumeId, Volumes};
+use crate::ring::Buffers;
 
 new_key_type! {
     pub(super) struct CommandId;
@@ -111,7 +112,7 @@ impl Piece {
         self.offset..self.end()
     }
 
-    /// Returns whether its client wants what is read.
+    /// Returns whether what is read is given to its client.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.kind, Kind::Read)
     }
@@ -119,6 +120,14 @@ impl Piece {
     /// The numbers of the blocks of its volume that it touches, or has touched.
     pub(super) fn touches(&self, blocks: Blocks) -> Range<u64> {
         blocks.numbers(&(self.start..self.end()))
+    }
+
+    /// The parts of what it reads.
+    fn parts(&self) -> Buffers<Part> {
+        match &self.kind {
+            Kind::ReadInto(into) => into.clone().into_iter().map(Part::Guest).collect(),
+            _ => Buffers::from_elem(Part::Own(self.len), 1),
+        }
     }
 
     /// What it writes.
@@ -136,6 +145,7 @@ impl Piece {
         flags.set(BioFlags::NO_MERGE, flags.contains(BioFlags::NO_MERGE) || self.reissued);
         Bio::new(self.kind.op(), self.ioc, first, sectors)
             .with_flags(flags)
+            .with_segments(self.kind.segments())
             .with_user_data(id.data().as_ffi())
     }
 }
@@ -309,7 +319,12 @@ impl Pieces {
         let Range { start: offset, end } = self.range(blocks, order);
         let len = end - offset;
         let each = || order.iter().map(|&piece| self.piece(piece));
+        let goes_elsewhere = |piece: &Piece| matches!(piece.kind, Kind::ReadInto(_));
         match &first.kind {
+            Kind::Read | Kind::ReadInto(_) if each().any(goes_elsewhere) => {
+                Transfer::ReadInto { offset, parts: each().flat_map(Piece::parts).collect() }
+            }
+            Kind::ReadInto(_) => unreachable!("one of them goes elsewhere"),
             Kind::Read if order.len() == 1 => Transfer::Read { offset, parts: one_part(len) },
             Kind::Read => Transfer::Read { offset, parts: each().map(|piece| piece.len).collect() },
             Kind::Write { .. } => {
@@ -344,6 +359,7 @@ impl Pieces {
                 let done = Stream::new(data).take(done as usize);
                 self.commands[piece.command].read.add(piece.number, done);
             }
+            Kind::ReadInto(into) => *into = into.part(done, piece.len),
             Kind::Cache | Kind::Trim | Kind::Zero { .. } => {}
         }
     }
@@ -371,7 +387,10 @@ impl Pieces {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
                 let (op, place) = ((&kind).into(), Some(FaultyPiece { tag, offset, len }));
                 let (volume, errno, poisons) = (piece.volume, error, false);
-                self.faults.add(Fault { volume, op, errno, poisons, piece: place });
+                // A machine's memory that is gone is no fault of the disk.
+                if !(matches!(kind, Kind::ReadInto(_)) && errno == Errno::FAULT) {
+                    self.faults.add(Fault { volume, op, errno, poisons, piece: place });
+                }
                 command.fail(piece.number, error);
                 // Nobody wants the rest of what has failed.
                 command.uncut = None;
@@ -428,11 +447,11 @@ impl Volume {
         let offset = whole.offset.max(bio.sector.0 * SECTOR_BYTES);
         let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
         let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
-        let from = usize::try_from(offset - whole.offset).expect("inside the command");
+        let from = u32::try_from(offset - whole.offset).expect("inside the command");
         let is_whole = self.blocks.are_whole(&(offset..end));
         let kind = match &whole.kind {
             Kind::Zero { .. } if !is_whole => Kind::zeroes(len as usize),
-            kind => kind.part(from, len as usize),
+            kind => kind.part(from, len),
         };
         let is_mergeable = is_whole && is_whole_sectors(offset, end);
         let flags = match &whole.kind {
@@ -440,13 +459,14 @@ impl Volume {
             _ => bio.flags,
         };
         let flags = if is_mergeable { flags } else { flags | BioFlags::NO_MERGE };
-        let op = kind.op();
+        let (op, segments) = (kind.op(), kind.segments());
         let Piece { command, volume, ioc, .. } = *whole;
         let (start, reissued) = (offset, false);
         let piece = Piece { command, volume, number, ioc, kind, offset, len, start, reissued };
         let id = pieces.insert(piece);
         let bio = Bio::new(op, ioc, bio.sector, bio.sectors)
             .with_flags(flags)
+            .with_segments(segments)
             .with_user_data(id.data().as_ffi());
         (id, self.place.for_elevator(bio))
     }
@@ -497,6 +517,10 @@ fn taken_apart(op: CommandOp) -> (Kind, Range<u64>, bool) {
     let bytes = |offset: u64, len: u32| offset..offset + u64::from(len);
     match op {
         CommandOp::Read { offset, len } => (Kind::Read, bytes(offset, len), false),
+        CommandOp::ReadInto { offset, into } => {
+            let bytes = bytes(offset, into.len());
+            (Kind::ReadInto(into), bytes, false)
+        }
         CommandOp::Cache { offset, len } => (Kind::Cache, bytes(offset, len), false),
         CommandOp::Write { offset, data, fua } => {
             let bytes = offset..offset + data.len() as u64;

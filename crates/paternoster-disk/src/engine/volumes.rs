@@ -29,6 +29,7 @@ use super::sync::{SyncEnd, SyncRange, SyncStats, Syncs};
 use super::touching::Touching;
 use super::turns::SyncTurns;
 use crate::backend::{Capabilities, Granules};
+use crate::guest::GuestReads;
 
 new_key_type! {
     /// Names a volume of a disk; none that comes later has the same.
@@ -111,6 +112,10 @@ impl VolumeStats {
                 self.reads += 1;
                 self.read_bytes += u64::from(*len);
             }
+            CommandOp::ReadInto { into, .. } => {
+                self.reads += 1;
+                self.read_bytes += u64::from(into.len());
+            }
             CommandOp::Write { data, .. } => {
                 self.writes += 1;
                 self.written_bytes += data.len() as u64;
@@ -151,6 +156,8 @@ pub(super) struct Volume {
     pub(super) granules: Option<Granules>,
     /// Whether zeroing a range without writing it is possible.
     pub(super) fast_zero: bool,
+    /// What a read straight into a machine's memory has to be.
+    pub(super) reads_into: Option<GuestReads>,
     pub(super) holds: Holds,
     /// How many pieces touch each block; none as long as no block had to be held since no volume
     /// had a piece.
@@ -200,7 +207,7 @@ impl Volumes {
     ///
     /// Where a block has no power of two of bytes.
     pub(super) fn add(&mut self, capabilities: &Capabilities) -> Result<VolumeId, NoVolume> {
-        let Capabilities { size, block, granules, fast_zero, .. } = *capabilities;
+        let Capabilities { size, block, granules, fast_zero, reads_into, .. } = *capabilities;
         let blocks = Blocks::new(block, size);
         if !has_room(size) {
             return Err(NoVolume::TooLarge(size));
@@ -212,6 +219,7 @@ impl Volumes {
             blocks,
             granules,
             fast_zero,
+            reads_into,
             holds: Holds::default(),
             touching: None,
             syncs: Syncs::new(),

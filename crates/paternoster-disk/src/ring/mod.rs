@@ -29,6 +29,7 @@ use rustix::io::Errno;
 use slotmap::new_key_type;
 use smallvec::SmallVec;
 
+use crate::guest::GuestSlice;
 use crate::spare::SpareBuffers;
 use threads::Threads;
 use uring::Uring;
@@ -168,11 +169,30 @@ pub struct WatchId(OperationId);
 /// What an eventfd is written.
 const ONE: [u8; 8] = 1_u64.to_ne_bytes();
 
+/// Where a part of a read goes.
+#[derive(Debug)]
+pub(crate) enum Room {
+    /// So many bytes into a buffer, which is empty and has room for them.
+    Own(BytesMut, u32),
+    /// Into all of a machine's memory there.
+    Guest(GuestSlice),
+}
+
+impl Room {
+    /// The bytes that it takes.
+    fn len(&self) -> usize {
+        match self {
+            Self::Own(_, len) => *len as usize,
+            Self::Guest(slice) => slice.len() as usize,
+        }
+    }
+}
+
 /// What an engine has to do on a descriptor.
 #[derive(Debug)]
 enum Operation {
-    /// Read so many bytes, each count into its buffer, which is empty and has room for it.
-    Read { fd: Fd, offset: u64, parts: SmallVec<[u32; 1]>, into: Buffers<BytesMut> },
+    /// Read into each room, as much as it takes.
+    Read { fd: Fd, offset: u64, into: Buffers<Room> },
     /// Write the buffers.
     Write { fd: Fd, offset: u64, from: Buffers<Bytes> },
     /// Make the file's data durable, or that of a range at least.
@@ -253,25 +273,20 @@ impl<T> Ring<T> {
     /// Reads `parts` of so many bytes, one after the other, from `offset` of the file on: each into
     /// a buffer of its own, which comes back with what was read of it.
     pub fn read(&mut self, token: T, fd: &Fd, offset: u64, parts: &[u32]) {
-        let room = |&len| self.spare.take(len as usize);
+        let room = |&len| Room::Own(self.spare.take(len as usize), len);
         let into = parts.iter().map(room).collect();
-        self.read_into(token, fd, offset, parts, into);
+        self.read_into(token, fd, offset, into);
     }
 
-    /// The same into these buffers, one for each part, which are empty and have room for it.
-    pub fn read_into(
-        &mut self,
-        token: T,
-        fd: &Fd,
-        offset: u64,
-        parts: &[u32],
-        into: Buffers<BytesMut>,
-    ) {
-        let has_room =
-            |(part, &len): (&BytesMut, &u32)| part.is_empty() && part.capacity() >= len as usize;
-        assert!(into.len() == parts.len() && into.iter().zip(parts).all(has_room), "it has room");
+    /// The same to each of these; buffers come back, with what was read of them.
+    pub(crate) fn read_into(&mut self, token: T, fd: &Fd, offset: u64, into: Buffers<Room>) {
+        let has_room = |room: &Room| match room {
+            Room::Own(buffer, len) => buffer.is_empty() && buffer.capacity() >= *len as usize,
+            Room::Guest(_) => true,
+        };
+        assert!(into.iter().all(has_room), "it has room");
         assert!(into.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
-        self.start(token, Operation::Read { fd: fd.clone(), offset, parts: parts.into(), into });
+        self.start(token, Operation::Read { fd: fd.clone(), offset, into });
     }
 
     /// Writes `from`, one buffer after the other, at `offset` of the file on.

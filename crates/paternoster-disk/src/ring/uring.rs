@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap};
 use smallvec::SmallVec;
 
-use super::{Buffers, Completion, Fd, ONE, Operation, OperationId, Output};
+use super::{Buffers, Completion, Fd, ONE, Operation, OperationId, Output, Room};
 use crate::spare::SpareBuffers;
 
 /// Entries of the submission queue; more operations can be in flight.
@@ -60,7 +60,7 @@ impl Waiting {
 /// it points to must not move; the enum itself may.
 enum Held {
     Nothing,
-    Read(Buffers<BytesMut>),
+    Read(Buffers<Room>),
     Write(Buffers<Bytes>),
     Send(Buffers<Bytes>),
     Receive(BytesMut),
@@ -76,6 +76,7 @@ struct InFlight<T> {
     token: Option<T>,
     held: Held,
     /// The vector for the kernel, where there are several buffers.
+    #[allow(dead_code)] // The kernel reads it.
     vector: Option<Box<Vector>>,
     fd: Option<Fd>,
 }
@@ -118,9 +119,7 @@ impl<T> Uring<T> {
 
     pub(super) fn start(&mut self, token: T, operation: Operation) -> OperationId {
         match operation {
-            Operation::Read { fd, offset, parts, into } => {
-                self.read(token, fd, offset, &parts, into)
-            }
+            Operation::Read { fd, offset, into } => self.read(token, fd, offset, into),
             Operation::Write { fd, offset, from } => self.write(token, fd, offset, from),
             Operation::Sync { fd, range } => self.sync(token, fd, range),
             Operation::Allocate { fd, mode, offset, len } => {
@@ -160,21 +159,13 @@ impl<T> Uring<T> {
         }
     }
 
-    fn read(
-        &mut self,
-        token: T,
-        fd: Fd,
-        offset: u64,
-        parts: &[u32],
-        mut into: Buffers<BytesMut>,
-    ) -> OperationId {
-        if let ([only], &[len]) = (into.as_mut_slice(), parts) {
-            let entry = opcode::Read::new(raw(&fd), only.as_mut_ptr(), len);
+    fn read(&mut self, token: T, fd: Fd, offset: u64, mut into: Buffers<Room>) -> OperationId {
+        if let [only] = into.as_mut_slice() {
+            let entry = opcode::Read::new(raw(&fd), place_of(only), buffer_len(only.len()));
             let entry = entry.offset(offset).build();
             return self.push(entry, Some(token), Held::Read(into), None, Some(fd));
         }
-        let each = into.iter_mut().zip(parts);
-        let vectors = each.map(|(part, &len)| iovec(part.as_mut_ptr(), len as usize)).collect();
+        let vectors = into.iter_mut().map(|room| iovec(place_of(room), room.len())).collect();
         let vector = Box::new(Vector::new(vectors));
         let (at, count) = (vector.parts.as_ptr(), buffer_len(vector.parts.len()));
         let entry = opcode::Readv::new(raw(&fd), at, count).offset(offset).build();
@@ -273,9 +264,7 @@ impl<T> Uring<T> {
             let Some(operation) = self.operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => {
-                    let InFlight { held, vector, .. } = operation;
-                    let (vector, result) = (vector.as_deref(), entry.result());
-                    into.push(completion(token, held, vector, result, spare));
+                    into.push(completion(token, operation.held, entry.result(), spare));
                 }
                 None if matches!(operation.held, Held::End) => {}
                 // A wake-up came, the earliest.
@@ -392,9 +381,10 @@ impl<T> Uring<T> {
         while self.kernel.submission().is_full() {
             self.enter(0, EnterFlags::GETEVENTS).expect("a full queue can be submitted");
         }
-        // SAFETY: all addresses in the entry are into the operation's heap memory, which neither
-        // moves nor is freed before the completion removes it, or `drop` has waited for all; or
-        // they are of what is constant.
+        // SAFETY: all addresses in the entry are into the operation's heap memory, or into what a
+        // machine has mapped, which it keeps mapped: neither moves nor is freed before the
+        // completion removes it, or `drop` has waited for all. Or they are of what is constant.
+        // Nobody has a reference into a machine's memory.
         let pushed = unsafe { self.kernel.submission().push(entry) };
         pushed.expect("there is room, and one thread pushes");
     }
@@ -453,28 +443,32 @@ fn iovec(at: *mut u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: at.cast(), iov_len: len }
 }
 
+/// Where a room is, for as long as it is held.
+fn place_of(room: &mut Room) -> *mut u8 {
+    match room {
+        Room::Own(buffer, _) => buffer.as_mut_ptr(),
+        Room::Guest(slice) => slice.as_ptr(),
+    }
+}
+
 fn buffer_len(len: usize) -> u32 {
     u32::try_from(len).expect("a buffer is shorter than 4 GiB")
 }
 
-fn completion<T>(
-    token: T,
-    held: Held,
-    vector: Option<&Vector>,
-    result: i32,
-    spare: &mut SpareBuffers,
-) -> Completion<T> {
+fn completion<T>(token: T, held: Held, result: i32, spare: &mut SpareBuffers) -> Completion<T> {
     let result = u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
     let output = match (held, result) {
-        (Held::Read(mut buffers), result) => {
+        (Held::Read(rooms), result) => {
             let mut left = result.unwrap_or(0) as usize;
-            for (index, buffer) in buffers.iter_mut().enumerate() {
-                let room = vector.map_or(left, |vector| vector.parts[index].iov_len);
-                // SAFETY: the kernel has filled the buffers in their order, each up to its room.
-                unsafe { extend_filled(buffer, left.min(room)) };
-                left -= left.min(room);
-            }
-            Output::Buffers(buffers)
+            let filled = rooms.into_iter().filter_map(|room| {
+                let filled = left.min(room.len());
+                left -= filled;
+                let Room::Own(mut buffer, _) = room else { return None };
+                // SAFETY: the kernel has filled the rooms in their order, each up to its length.
+                unsafe { extend_filled(&mut buffer, filled) };
+                Some(buffer)
+            });
+            Output::Buffers(filled.collect())
         }
         (Held::Write(buffers), _) => {
             buffers.into_iter().for_each(|buffer| spare.give_back(buffer));

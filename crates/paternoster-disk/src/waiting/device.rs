@@ -92,7 +92,7 @@ impl DeviceWait {
 /// The class of a read or write; the others have none, as with Linux.
 fn class_of(transfer: &Transfer) -> Option<PollClass> {
     let direction = match transfer {
-        Transfer::Read { .. } => Direction::Read,
+        Transfer::Read { .. } | Transfer::ReadInto { .. } => Direction::Read,
         Transfer::Write { .. } => Direction::Write,
         _ => return None,
     };

@@ -345,7 +345,10 @@ fn is_fua(op: &CommandOp) -> bool {
         CommandOp::Write { fua, .. }
         | CommandOp::Trim { fua, .. }
         | CommandOp::Zero { fua, .. } => *fua,
-        CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush => false,
+        CommandOp::Read { .. }
+        | CommandOp::ReadInto { .. }
+        | CommandOp::Cache { .. }
+        | CommandOp::Flush => false,
     }
 }
 
@@ -355,7 +358,10 @@ fn range(op: &CommandOp) -> Range<usize> {
         CommandOp::Trim { offset, len, .. } | CommandOp::Zero { offset, len, .. } => {
             (*offset, *len as usize)
         }
-        CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush => (0, 0),
+        CommandOp::Read { .. }
+        | CommandOp::ReadInto { .. }
+        | CommandOp::Cache { .. }
+        | CommandOp::Flush => (0, 0),
     };
     let offset = usize::try_from(offset).expect("inside the disk");
     offset..offset + len

@@ -24,6 +24,7 @@ mod owner;
 mod pieces;
 mod plugged;
 mod polling;
+mod read_into;
 mod ring;
 mod support;
 mod swarm;

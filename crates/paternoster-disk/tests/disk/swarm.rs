@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{Capabilities, CommandOp, NoGrowth, Transfer, TransferId, VolumeId};
+use paternoster_disk::{
+    Capabilities, CommandOp, GuestReads, NoGrowth, Transfer, TransferId, VolumeId,
+};
 use rustix::io::Errno;
 
+use crate::support::guest::Guest;
 use crate::support::random::Random;
 use crate::support::{
     Rig, Shape, any_byte, cache, merges, read, trim, trimmed, write, write_fua, zero,
@@ -27,7 +30,12 @@ struct InFlight {
     op: CommandOp,
     range: Range<usize>,
     fill: u8,
+    /// Where it reads into, if it does.
+    guest: Option<Places>,
 }
+
+/// Two places in a guest's memory.
+type Places = (Guest, [Range<usize>; 2]);
 
 /// What is varied from seed to seed: each happens once in so many times; 0 is never.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +104,7 @@ impl Swarm {
         let depth = u32::try_from(random.of(1..9)).expect("small");
         let sectors = u32::try_from(random.of(1..24)).expect("small");
         let block = [1, 512, 4096][random.index(3)];
-        let capabilities = Capabilities { block, size: SIZE as u64, ..any_byte() };
+        let capabilities = capabilities(block, SIZE);
         let mut rig = Rig::of(kind, depth, &capabilities);
         rig.cut_at(sectors, block.div_ceil(512));
         if random.once_in(3) {
@@ -177,8 +185,7 @@ impl Swarm {
             0 if self.volumes.len() < VOLUMES => {
                 let block = [1, 512, 4096][self.random.index(3)];
                 let size = SIZE - self.random.index(1000);
-                let capabilities = Capabilities { size: size as u64, block, ..any_byte() };
-                let id = self.rig.add_volume(&capabilities);
+                let id = self.rig.add_volume(&capabilities(block, size));
                 self.volumes.insert(id, Volume::new(block as usize, size));
                 self.changes.added += 1;
             }
@@ -239,6 +246,7 @@ impl Swarm {
         let range = self.rounded(offset..offset + len, size);
         let fill = self.random.next().to_le_bytes()[0];
         let op = self.op(&range, fill);
+        let (op, guest) = self.read_to_guest(volume, op);
         let conflicts = self.in_flight.values().any(|other| {
             other.volume == volume
                 && (changes(&op) || changes(&other.op))
@@ -250,7 +258,7 @@ impl Swarm {
         }
         let tag = self.submitted;
         self.submitted += 1;
-        self.in_flight.insert(tag, InFlight { volume, op: op.clone(), range, fill });
+        self.in_flight.insert(tag, InFlight { volume, op: op.clone(), range, fill, guest });
         let connection = self.random.index(4);
         self.rig.submit_to(volume, connection, tag, op);
     }
@@ -276,6 +284,26 @@ impl Swarm {
             9 => trim(offset, short, fua),
             10 => zero(offset, short, fua),
             _ => CommandOp::Flush,
+        }
+    }
+
+    /// Every other read goes to two places in a guest's memory, where it may.
+    fn read_to_guest(&mut self, volume: VolumeId, op: CommandOp) -> (CommandOp, Option<Places>) {
+        let block = self.volumes.get(&volume).map_or(1, |volume| volume.block);
+        match op {
+            CommandOp::Read { offset, len }
+                if self.random.once_in(2)
+                    && offset.is_multiple_of(block as u64)
+                    && len.is_multiple_of(u32::try_from(block).expect("4096 at most")) =>
+            {
+                let len = len as usize;
+                let first = self.random.index(len / block + 1) * block;
+                let guest = Guest::new(2 * len);
+                let places = [len..len + first, 0..len - first];
+                let into = guest.buffers(&places);
+                (CommandOp::ReadInto { offset, into }, Some((guest, places)))
+            }
+            op => (op, None),
         }
     }
 
@@ -310,7 +338,7 @@ impl Swarm {
         let (id, transfer) = &self.rig.in_device[index];
         let disk = &mut self.volumes.get_mut(&id.volume()).expect("it has transfers").disk;
         match transfer {
-            Transfer::Read { offset, .. } => {
+            Transfer::Read { offset, .. } | Transfer::ReadInto { offset, .. } => {
                 return Some(disk[start(*offset)..start(*offset) + done].to_vec());
             }
             Transfer::Write { offset, from, .. } => {
@@ -348,9 +376,12 @@ impl Swarm {
             };
             let model = &mut volume.model[changed];
             match (command.op, outcome.result) {
-                (CommandOp::Read { len, .. }, Ok(data)) => {
-                    let data = data.concat();
-                    assert_eq!(data.len(), len as usize);
+                (CommandOp::Read { .. } | CommandOp::ReadInto { .. }, Ok(data)) => {
+                    let data = match &command.guest {
+                        Some((guest, places)) => guest.bytes(places),
+                        None => data.concat(),
+                    };
+                    assert_eq!(data.len(), model.len());
                     let agrees = |(known, is): (&Option<u8>, &u8)| known.is_none_or(|k| k == *is);
                     assert!(
                         model.iter().zip(&data).all(agrees),
@@ -360,15 +391,26 @@ impl Swarm {
                 }
                 (CommandOp::Write { .. }, Ok(_)) => model.fill(Some(command.fill)),
                 (CommandOp::Trim { .. } | CommandOp::Zero { .. }, Ok(_)) => model.fill(Some(0)),
-                (CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush, _) => {}
-                (_, Err(_)) => model.fill(None),
+                (op, Err(_)) if changes(&op) => model.fill(None),
+                (_, _) => {}
             }
         }
     }
 }
 
+fn capabilities(block: u32, size: usize) -> Capabilities {
+    let reads_into = Some(GuestReads { memory: 1, block });
+    Capabilities { block, size: size as u64, reads_into, ..any_byte() }
+}
+
 fn changes(op: &CommandOp) -> bool {
-    !matches!(op, CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush)
+    !matches!(
+        op,
+        CommandOp::Read { .. }
+            | CommandOp::ReadInto { .. }
+            | CommandOp::Cache { .. }
+            | CommandOp::Flush
+    )
 }
 
 fn each_seed(trouble: Trouble, mut check: impl FnMut(Swarm)) {

@@ -165,8 +165,8 @@ impl Connections {
             ToDevice::Attach(new) => {
                 // Else its session is told that there is no device.
                 if let Some(client) = self.enter(&new.export, new.peer, Door::VhostUser) {
-                    let seen = new.seen(&owner.backend(new.export.volume).capabilities());
-                    self.doors.devices.attach(session, client, new, seen);
+                    let capabilities = owner.backend(new.export.volume).capabilities();
+                    self.doors.devices.attach(session, client, new, &capabilities);
                 }
             }
             ToDevice::Order(order) => {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use paternoster_disk::{Capabilities, GuestBuffers, GuestReads, GuestSlice};
 use paternoster_vhost::blk;
 use paternoster_vhost::proto::Features;
-use paternoster_vhost::{Answer, Inflight, Memory, Start};
+use paternoster_vhost::{Answer, Inflight, Memory, Region, Start};
 
-use super::queue::QueueId;
+use super::queue::{QueueId, Taken};
 use super::{Answers, FromDevice, NewDevice};
 use crate::admission::Admitted;
 use crate::clients::{ClientId, Export, Leave};
@@ -30,6 +31,8 @@ pub(super) struct Device {
     pub(super) export: Arc<Export>,
     /// What its driver sees.
     pub(super) seen: blk::Device,
+    /// What reads straight into the machine's memory have to be.
+    reads_into: Option<GuestReads>,
     pub(super) features: Features,
     /// Whether what is answered may be lost until a flush.
     pub(super) writeback: bool,
@@ -72,12 +75,14 @@ pub(super) enum Waits {
 }
 
 impl Device {
-    pub(super) fn new(client: ClientId, new: NewDevice, seen: blk::Device) -> Self {
+    pub(super) fn new(client: ClientId, new: NewDevice, capabilities: &Capabilities) -> Self {
+        let (seen, reads_into) = (new.seen(capabilities), capabilities.reads_into);
         let NewDevice { export, answers, admitted, .. } = new;
         Self {
             client,
             export,
             seen,
+            reads_into,
             features: Features::empty(),
             writeback: true,
             memory: Arc::default(),
@@ -137,6 +142,19 @@ impl Device {
     pub(super) fn writes_through(&self) -> bool {
         let can_flush = self.features.intersects(Features::FLUSH | Features::CONFIG_WCE);
         self.seen.flushes && !(self.writeback && can_flush)
+    }
+
+    /// Where in the machine's memory the disk can put the bytes that a request reads from `offset`
+    /// on, without a copy of ours; none where they have to be copied.
+    pub(super) fn places(&self, taken: &Taken, offset: u64, len: u32) -> Option<GuestBuffers> {
+        let reads = self.reads_into?;
+        let mut places = GuestBuffers::default();
+        let place = |region: &Arc<Region>, at, len: usize| {
+            let len = u32::try_from(len).expect("a part of what is read");
+            places.extend(GuestSlice::new(Arc::clone(region) as _, at, len));
+        };
+        taken.request.places(&taken.memory, place).ok()?;
+        (places.len() == len && reads.permit(offset, &places)).then_some(places)
     }
 
     /// Holds so many bytes for a request of a ring, if they fit beside those of others; else the

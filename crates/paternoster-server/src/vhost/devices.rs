@@ -5,6 +5,8 @@
 //!   call ◀── published at the end of a round ◀── used entry ◀── copy to the guest ◀── outcome
 //! ```
 //!
+//! What is read is not copied where the disk can put it into the guest itself.
+//!
 //! A guest kicks when it is asked to, and that is the dearest part of a request in a virtual
 //! machine: while the owner runs or looks, it looks at the rings that had something of late, and
 //! asks for kicks again before it sleeps. A round's completions of a ring are one index and at most
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome, Payload, Token};
+use paternoster_disk::{Capabilities, CommandOp, Completion, FrontToken, Outcome, Payload, Token};
 use paternoster_vhost::Broken;
 use paternoster_vhost::blk::{self, Op, Request, Status};
 use rustix::io::Errno;
@@ -73,16 +75,16 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Takes a device in, whose driver sees that.
+    /// Takes a device in, of a volume that is capable of that.
     pub(crate) fn attach(
         &mut self,
         session: SessionId,
         client: ClientId,
         new: NewDevice,
-        seen: blk::Device,
+        capabilities: &Capabilities,
     ) {
-        let device = Device::new(client, new, seen);
-        device.answers.send(FromDevice::Attached(seen));
+        let device = Device::new(client, new, capabilities);
+        device.answers.send(FromDevice::Attached(device.seen));
         self.all.insert(session, device);
     }
 
@@ -177,6 +179,8 @@ impl Devices {
             Ok(payload) => copy_in(site, &taken, payload),
             // It was cancelled.
             Err(Errno::SHUTDOWN) => return,
+            // There is no page where it was to be read to.
+            Err(Errno::FAULT) => return self.end(site, session, Leave::MemoryGone),
             Err(Errno::OPNOTSUPP) => Status::Unsupported,
             Err(_) => Status::IoErr,
         };
@@ -342,7 +346,7 @@ impl Devices {
             return 0;
         }
         let (client, export) = (device.client, Arc::clone(&device.export));
-        match command(site, &taken, op, export.offset, device.writes_through()) {
+        match command(site, &taken, op, device) {
             Ok(command) => {
                 let done = InFlight { session, queue: id, taken, cost };
                 let key = self.in_flight.insert(done).data().as_ffi();
@@ -432,17 +436,20 @@ impl Devices {
     }
 }
 
-/// What a request is to the disk, in which its export begins there; or how it ends at once.
+/// What a request of a device is to the disk; or how it ends at once.
 fn command(
     site: &mut OwnSite<'_>,
     taken: &Taken,
     op: Op,
-    base: u64,
-    fua: bool,
+    device: &Device,
 ) -> Result<CommandOp, Status> {
+    let (base, fua) = (device.export.offset, device.writes_through());
     let short = |len: u64| u32::try_from(len).map_err(|_| Status::IoErr);
     Ok(match op {
-        Op::Read { offset, len } => CommandOp::Read { offset: base + offset, len },
+        Op::Read { offset, len } => match device.places(taken, base + offset, len) {
+            Some(into) => CommandOp::ReadInto { offset: base + offset, into },
+            None => CommandOp::Read { offset: base + offset, len },
+        },
         Op::Write { offset, len } => {
             let len = usize::try_from(len).map_err(|_| Status::IoErr)?;
             let mut data = site.ring().buffer(len);

@@ -32,8 +32,9 @@ use self::open::Opened;
 use super::device::Rotational;
 use super::granules::Granules;
 use super::{Backend, BusyDepth, Capabilities, Damage, Extent, TransferDone, damage};
-use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
-use crate::ring::{Buffers, Completion, Fd, Ring};
+use crate::engine::{Part, SyncRange, Transfer, TransferId, Transferred};
+use crate::guest::GuestReads;
+use crate::ring::{Buffers, Completion, Fd, Ring, Room};
 use crate::token::Token;
 
 /// Frees the range, which then reads as zeroes.
@@ -114,15 +115,28 @@ impl FileBackend {
     }
 
     /// Reads the parts: past the page cache into memory that is aligned.
-    fn read(&self, ring: &mut Ring<Token>, id: TransferId, offset: u64, parts: &[u32]) {
-        match self.alignment_at(offset) {
-            Ok(alignment) => {
-                let room = |&len| alignment.room(ring.spare(), len);
-                let into = parts.iter().map(room).collect();
-                ring.read_into(Token::Transfer(id), &self.file, offset, parts, into);
-            }
-            Err(file) => ring.read(Token::Transfer(id), file, offset, parts),
-        }
+    fn read(
+        &self,
+        ring: &mut Ring<Token>,
+        id: TransferId,
+        offset: u64,
+        parts: impl Iterator<Item = Part>,
+    ) {
+        let (file, alignment) = match self.alignment_at(offset) {
+            Ok(alignment) => (&self.file, Some(alignment)),
+            Err(file) => (file, None),
+        };
+        let spare = ring.spare();
+        let mut own = |len| match alignment {
+            Some(alignment) => alignment.room(spare, len),
+            None => spare.take(len as usize),
+        };
+        let into = parts.map(|part| match part {
+            Part::Own(len) => Room::Own(own(len), len),
+            Part::Guest(slice) => Room::Guest(slice),
+        });
+        let into = into.collect();
+        ring.read_into(Token::Transfer(id), file, offset, into);
     }
 
     /// Writes the buffers: past the page cache from memory that is aligned.
@@ -163,6 +177,10 @@ impl Backend for FileBackend {
             fast_zero,
             block,
             granules: self.granules,
+            reads_into: Some(GuestReads {
+                memory: self.alignment.map_or(1, |alignment| alignment.memory),
+                block,
+            }),
             depth,
             ..Capabilities::new(size, depth.shared)
         }
@@ -171,7 +189,12 @@ impl Backend for FileBackend {
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
         let token = Token::Transfer(id);
         match transfer {
-            Transfer::Read { offset, parts } => self.read(ring, id, offset, &parts),
+            Transfer::Read { offset, parts } => {
+                self.read(ring, id, offset, parts.into_iter().map(Part::Own));
+            }
+            Transfer::ReadInto { offset, parts } => {
+                self.read(ring, id, offset, parts.into_iter());
+            }
             Transfer::Cache { len, .. } if self.alignment.is_some() => {
                 self.works.push((id, Work::Hint { len }));
                 ring.nop(token);

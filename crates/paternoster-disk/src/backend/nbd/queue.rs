@@ -47,6 +47,7 @@ impl Pending {
     pub(super) fn bytes(&self) -> Range<u64> {
         let start = match self.transfer {
             Transfer::Read { offset, .. }
+            | Transfer::ReadInto { offset, .. }
             | Transfer::Cache { offset, .. }
             | Transfer::Write { offset, .. }
             | Transfer::Trim { offset, .. }

@@ -21,7 +21,8 @@ use rustix::fs::{fallocate, fdatasync};
 use rustix::io::{Errno, preadv, pwritev, retry_on_intr};
 use smallvec::SmallVec;
 
-use crate::ring::{Buffers, ONE, Operation, OperationId, Output};
+use crate::ring::{Buffers, ONE, Operation, OperationId, Output, Room};
+use crate::spare::aligned;
 
 /// Threads at most, and so operations that the kernel has at once.
 const MOST: usize = 64;
@@ -163,7 +164,7 @@ impl Worker {
 
 fn carry_out(operation: Operation) -> Done {
     match operation {
-        Operation::Read { fd, offset, parts, into } => read(&fd, offset, &parts, into),
+        Operation::Read { fd, offset, into } => read(&fd, offset, into),
         Operation::Write { fd, offset, from } => {
             let slices: SmallVec<[IoSlice<'_>; 8]> =
                 from.iter().map(|part| IoSlice::new(part)).collect();
@@ -188,21 +189,39 @@ fn carry_out(operation: Operation) -> Done {
     }
 }
 
-fn read(fd: &OwnedFd, offset: u64, parts: &[u32], mut into: Buffers<BytesMut>) -> Done {
-    for (buffer, &len) in into.iter_mut().zip(parts) {
-        buffer.resize(len as usize, 0);
-    }
+/// Reads. What is for a machine is read into memory of ours and copied.
+fn read(fd: &OwnedFd, offset: u64, mut into: Buffers<Room>) -> Done {
+    let mut buffers: Buffers<BytesMut> = into
+        .iter_mut()
+        .map(|room| {
+            let len = room.len();
+            let mut buffer = match room {
+                Room::Own(buffer, _) => std::mem::take(buffer),
+                // Direct I/O asks for no more than a page.
+                Room::Guest(_) => aligned(len, rustix::param::page_size()),
+            };
+            buffer.resize(len, 0);
+            buffer
+        })
+        .collect();
     let mut slices: SmallVec<[IoSliceMut<'_>; 8]> =
-        into.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
     let result = counted(retry_on_intr(|| preadv(fd, &mut slices, offset)));
     drop(slices);
     let mut left = result.unwrap_or(0) as usize;
-    for buffer in &mut into {
-        let filled = buffer.len().min(left);
-        buffer.truncate(filled);
-        left -= filled;
-    }
-    Done { output: Output::Buffers(into), ..Done::of(result) }
+    let read = buffers.into_iter().zip(into).filter_map(|(mut buffer, room)| {
+        buffer.truncate(left);
+        left -= buffer.len();
+        match room {
+            Room::Own(..) => Some(buffer),
+            Room::Guest(slice) => {
+                slice.write(0, &buffer);
+                None
+            }
+        }
+    });
+    let output = Output::Buffers(read.collect());
+    Done { output, ..Done::of(result) }
 }
 
 fn counted(result: Result<usize, Errno>) -> Result<u32, Errno> {

@@ -5,6 +5,7 @@ pub(crate) mod devices;
 pub(crate) mod far;
 pub(crate) mod far_server;
 pub(crate) mod front;
+pub(crate) mod guest;
 pub(crate) mod random;
 pub(crate) mod recorder;
 
@@ -232,6 +233,10 @@ impl Rig {
                 let done = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
                 in_parts(&parts, &vec![0; done])
             }
+            Transfer::ReadInto { parts, .. } => {
+                let done = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
+                guest::in_places(&parts, &vec![0; done])
+            }
             _ => Payload::new(),
         };
         let transferred = Transferred::new(result, read);
@@ -242,9 +247,12 @@ impl Rig {
     /// The read that began as the `index`th of those in the device has got that.
     pub(crate) fn finish_read(&mut self, index: usize, data: &[u8]) {
         let (id, transfer) = self.in_device.remove(index);
-        let Transfer::Read { parts, .. } = transfer else { panic!("a read is read") };
-        let result = Ok(data.len() as u64);
-        let transferred = Transferred::new(result, in_parts(&parts, data));
+        let read = match transfer {
+            Transfer::Read { parts, .. } => in_parts(&parts, data),
+            Transfer::ReadInto { parts, .. } => guest::in_places(&parts, data),
+            _ => panic!("a read is read"),
+        };
+        let transferred = Transferred::new(Ok(data.len() as u64), read);
         self.engine.transfer_done(self.clock.now(), id, transferred);
         self.settle();
     }
@@ -337,6 +345,10 @@ impl Shape {
         match transfer {
             Transfer::Read { offset, parts } => {
                 let parts = parts.iter().map(|&part| part as usize).collect();
+                Self::Read { offset: *offset, parts }
+            }
+            Transfer::ReadInto { offset, parts } => {
+                let parts = parts.iter().map(|part| part.len() as usize).collect();
                 Self::Read { offset: *offset, parts }
             }
             Transfer::Write { offset, from } => {

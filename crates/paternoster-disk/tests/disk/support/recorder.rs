@@ -104,7 +104,9 @@ impl Recorder {
     ) {
         let index = |at: u64| volume.start + usize::try_from(at).expect("inside the volume");
         let change = match transfer {
-            Transfer::Read { .. } | Transfer::Cache { .. } => Change::None,
+            Transfer::Read { .. } | Transfer::ReadInto { .. } | Transfer::Cache { .. } => {
+                Change::None
+            }
             Transfer::Sync { range } => Change::Sync(range.clone()),
             Transfer::Write { offset, from } => {
                 Change::Write { offset: index(*offset), bytes: from.concat() }
