@@ -104,6 +104,10 @@ impl GuestBuffers {
         self.0.iter().all(|slice| slice.len == 0)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &GuestSlice> {
+        self.0.iter()
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
@@ -132,15 +136,6 @@ impl FromIterator<GuestSlice> for GuestBuffers {
 impl Extend<GuestSlice> for GuestBuffers {
     fn extend<I: IntoIterator<Item = GuestSlice>>(&mut self, slices: I) {
         self.0.extend(slices);
-    }
-}
-
-impl IntoIterator for GuestBuffers {
-    type Item = GuestSlice;
-    type IntoIter = smallvec::IntoIter<[GuestSlice; 1]>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
     }
 }
 

@@ -192,15 +192,18 @@ impl Request {
             return Err(Unanswerable::NoStatus);
         };
         let outside = |what| move |outside| Unanswerable::Outside { what, outside };
-        let (header, data) = split(&chain.readable, HEADER as u64);
         let mut bytes_of = [0; HEADER];
-        copy_from(memory, &header, &mut bytes_of).map_err(outside("header"))?;
-        let (answer, status) = split(&chain.writable, room);
-        let status = status.first().expect("one byte is left").addr;
+        copy_from(memory, &chain.readable, &mut bytes_of).map_err(outside("header"))?;
+        let status = behind(&chain.writable, room).first().expect("one byte is left").addr;
         memory.check(status, 1).map_err(outside("status"))?;
         let [t0, t1, t2, t3, _, _, _, _, s0, s1, s2, s3, s4, s5, s6, s7] = bytes_of;
         let kind = u32::from_le_bytes([t0, t1, t2, t3]);
         let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
+        let data = match kind {
+            0 | 8 => before(&chain.writable, room),
+            1 | 11 | 13 => behind(&chain.readable, HEADER as u64),
+            _ => SmallVec::new(),
+        };
         let op = match kind {
             0 => device.range(sector, room).map(|(offset, len)| Op::Read { offset, len }),
             1 | 11 | 13 if device.read_only => Err(Status::IoErr),
@@ -214,11 +217,6 @@ impl Request {
             13 => segment(memory, &data).and_then(|segment| device.write_zeroes(segment)),
             _ => Err(Status::Unsupported),
         };
-        let (op, data) = match op {
-            Ok(Op::Read { .. } | Op::GetId) => (op, answer),
-            Ok(Op::Write { .. }) => (op, data),
-            op => (op, SmallVec::new()),
-        };
         let is_there = data.iter().all(|one| memory.check(one.addr, one.len.into()).is_ok());
         let op = if is_there { op } else { Err(Status::IoErr) };
         Ok(Self { op, data, status })
@@ -231,8 +229,7 @@ impl Request {
 
     /// Copies what it reads into the guest, from `at` of its data on.
     pub fn copy_in(&self, memory: &Memory, at: u64, mut from: &[u8]) -> Result<(), Outside> {
-        let (_, rest) = split(&self.data, at);
-        for buffer in rest {
+        for buffer in behind(&self.data, at) {
             let len = from.len().min(usize::try_from(buffer.len).unwrap_or(usize::MAX));
             let (here, left) = from.split_at(len);
             memory.write(buffer.addr, here)?;
@@ -334,23 +331,27 @@ fn segment(memory: &Memory, data: &[Buffer]) -> Result<Segment, Status> {
     })
 }
 
-/// Cuts buffers in two, the first of which has so many bytes; or all, if there are no more.
-fn split(buffers: &[Buffer], at: u64) -> (SmallVec<[Buffer; 4]>, SmallVec<[Buffer; 4]>) {
-    let (mut before, mut after) = (SmallVec::new(), SmallVec::new());
+/// The bytes of the buffers before the one of that number.
+fn before(buffers: &[Buffer], at: u64) -> SmallVec<[Buffer; 4]> {
     let mut left = at;
-    for &Buffer { addr, len } in buffers {
+    let each = buffers.iter().map(|&Buffer { addr, len }| {
+        let len = u32::try_from(left.min(len.into())).expect("at most the length");
+        left -= u64::from(len);
+        Buffer { addr, len }
+    });
+    each.filter(|buffer| buffer.len > 0).collect()
+}
+
+/// Those from that one on.
+fn behind(buffers: &[Buffer], at: u64) -> SmallVec<[Buffer; 4]> {
+    let mut left = at;
+    let each = buffers.iter().map(|&Buffer { addr, len }| {
         let first = u32::try_from(left.min(len.into())).expect("at most the length");
         left -= u64::from(first);
-        if first > 0 {
-            before.push(Buffer { addr, len: first });
-        }
-        if first < len {
-            // Where that wraps, nothing is in the guest's memory.
-            let addr = addr.saturating_add(first.into());
-            after.push(Buffer { addr, len: len - first });
-        }
-    }
-    (before, after)
+        // Where that wraps, nothing is in the guest's memory.
+        Buffer { addr: addr.saturating_add(first.into()), len: len - first }
+    });
+    each.filter(|buffer| buffer.len > 0).collect()
 }
 
 /// Copies from the buffers, in their order, as much as there is room for.

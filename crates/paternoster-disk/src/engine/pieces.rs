@@ -125,7 +125,7 @@ impl Piece {
     /// The parts of what it reads.
     fn parts(&self) -> Buffers<Part> {
         match &self.kind {
-            Kind::ReadInto(into) => into.clone().into_iter().map(Part::Guest).collect(),
+            Kind::ReadInto(into) => into.iter().cloned().map(Part::Guest).collect(),
             _ => Buffers::from_elem(Part::Own(self.len), 1),
         }
     }
@@ -321,6 +321,9 @@ impl Pieces {
         let each = || order.iter().map(|&piece| self.piece(piece));
         let goes_elsewhere = |piece: &Piece| matches!(piece.kind, Kind::ReadInto(_));
         match &first.kind {
+            Kind::ReadInto(_) if order.len() == 1 => {
+                Transfer::ReadInto { offset, parts: first.parts() }
+            }
             Kind::Read | Kind::ReadInto(_) if each().any(goes_elsewhere) => {
                 Transfer::ReadInto { offset, parts: each().flat_map(Piece::parts).collect() }
             }

@@ -77,6 +77,12 @@ pub trait Front<S: Scheduler> {
         false
     }
 
+    /// Returns whether it costs a client much to wake the thread, as a kick does a virtual machine:
+    /// then the thread looks for something first, however much was done.
+    fn is_dear_to_wake(&self) -> bool {
+        false
+    }
+
     /// Takes note that the thread is about to wait. Returns whether it may: not where something has
     /// come from another thread meanwhile.
     fn falls_asleep(&mut self) -> bool {

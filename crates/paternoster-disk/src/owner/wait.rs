@@ -27,6 +27,7 @@ impl<S: Scheduler> Owner<S> {
         if until.is_some_and(|until| until <= began) {
             return self.ring.submit();
         }
+        self.waiting.set_dear(front.is_dear_to_wake());
         let how = self.waiting.how(began);
         self.waiting.begins(how, began);
         match how {

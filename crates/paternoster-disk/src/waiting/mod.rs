@@ -40,7 +40,8 @@ pub(crate) use spin::{Seen, spin};
 const FEW_IN_DEVICE: usize = 2;
 
 /// Where more commands were done since the wait before, they share what sleeping costs, and what
-/// comes during a sleep is then taken in together, which costs less than one by one.
+/// comes during a sleep is then taken in together, which costs less than one by one. That is so
+/// where a client loses nothing by waking the thread: a virtual machine does.
 const FEW_DONE: u32 = 4;
 
 /// So long nothing is polled for after somebody else had the processor: at first, then twice as
@@ -94,6 +95,8 @@ pub(crate) struct Waiting {
     has_room: bool,
     /// Commands that were done since it last waited.
     done: u32,
+    /// Whether it costs a client much to wake this thread.
+    is_dear: bool,
     /// Nothing is polled for until then.
     crowded_until: Instant,
     /// How long nothing is the next time.
@@ -123,6 +126,7 @@ impl Waiting {
             looks: Looks::default(),
             has_room,
             done: 0,
+            is_dear: false,
             crowded_until: Instant::START,
             crowded_for: *CROWDED.start(),
             idle_since: None,
@@ -170,6 +174,11 @@ impl Waiting {
         self.done = self.done.saturating_add(1);
     }
 
+    /// Notes whether it costs a client much to wake the thread.
+    pub(crate) fn set_dear(&mut self, is_dear: bool) {
+        self.is_dear = is_dear;
+    }
+
     /// How to wait from now on.
     pub(crate) fn how(&mut self, now: Instant) -> How {
         if !self.finds_out() {
@@ -211,7 +220,8 @@ impl Waiting {
     /// Whether to poll would take the processor from nobody, and what a sleep costs is not shared
     /// by many.
     fn has_leisure(&self, now: Instant) -> bool {
-        self.has_room && self.done <= FEW_DONE && now >= self.crowded_until
+        let shares = self.done > FEW_DONE && !self.is_dear;
+        self.has_room && !shares && now >= self.crowded_until
     }
 
     /// Notes that the thread waits from now on.
@@ -308,6 +318,19 @@ mod tests {
         waiting.begins(How::Sleep, at(103));
         waiting.something_came(at(112));
         assert_eq!(waiting.how(at(120)), How::Look(Nanos::from_micros(24)), "twice 12 µs");
+    }
+
+    #[test]
+    fn thread_that_has_done_much_sleeps_unless_it_is_dear_to_wake() {
+        for (done, is_dear, looks) in [(4, false, true), (5, false, false), (5, true, true)] {
+            let mut waiting = waiting();
+            waiting.begins(How::Sleep, at(100));
+            waiting.something_came(at(112));
+            (0..done).for_each(|_| waiting.command_done());
+            waiting.set_dear(is_dear);
+            let wanted = if looks { How::Look(Nanos::from_micros(24)) } else { How::Sleep };
+            assert_eq!(waiting.how(at(120)), wanted, "{done} done, dear: {is_dear}");
+        }
     }
 
     #[test]

@@ -363,6 +363,10 @@ impl Front<Scheduler> for Connections {
         self.doors.has_arrived()
     }
 
+    fn is_dear_to_wake(&self) -> bool {
+        self.doors.devices.are_looked_at()
+    }
+
     fn falls_asleep(&mut self) -> bool {
         self.doors.falls_asleep()
     }

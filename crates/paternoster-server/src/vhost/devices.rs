@@ -218,6 +218,11 @@ impl Devices {
         !self.stops && self.looked().any(Queue::has_work)
     }
 
+    /// Returns whether a ring had something of late, whose guest would kick.
+    pub(crate) fn are_looked_at(&self) -> bool {
+        !self.looked_at.is_empty()
+    }
+
     /// Has guests kick again. Returns whether the owner may sleep: not where something has come
     /// meanwhile.
     pub(crate) fn falls_asleep(&mut self) -> bool {
