@@ -27,7 +27,15 @@ impl<S: Scheduler> Owner<S> {
         if until.is_some_and(|until| until <= began) {
             return self.ring.submit();
         }
-        self.waiting.set_dear(front.is_dear_to_wake());
+        let is_dear = front.is_dear_to_wake();
+        self.waiting.set_dear(is_dear);
+        if is_dear {
+            // Nobody is to wake the thread for what is done at once.
+            self.ring.submit()?;
+            if self.ring.has_completions() {
+                return Ok(());
+            }
+        }
         let how = self.waiting.how(began);
         self.waiting.begins(how, began);
         match how {

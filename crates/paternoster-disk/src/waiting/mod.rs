@@ -41,7 +41,8 @@ const FEW_IN_DEVICE: usize = 2;
 
 /// Where more commands were done since the wait before, they share what sleeping costs, and what
 /// comes during a sleep is then taken in together, which costs less than one by one. That is so
-/// where a client loses nothing by waking the thread: a virtual machine does.
+/// where a client loses nothing by waking the thread, as a virtual machine does; or where the
+/// device wakes it, for which the kernel's threads may want the processor.
 const FEW_DONE: u32 = 4;
 
 /// So long nothing is polled for after somebody else had the processor: at first, then twice as
@@ -220,7 +221,8 @@ impl Waiting {
     /// Whether to poll would take the processor from nobody, and what a sleep costs is not shared
     /// by many.
     fn has_leisure(&self, now: Instant) -> bool {
-        let shares = self.done > FEW_DONE && !self.is_dear;
+        let waits_for_clients = self.device.len() == 0;
+        let shares = self.done > FEW_DONE && !(self.is_dear && waits_for_clients);
         self.has_room && !shares && now >= self.crowded_until
     }
 
@@ -298,9 +300,12 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use paternoster::RequestId;
     use paternoster::poll::AutoTunables;
+    use slotmap::KeyData;
 
     use super::*;
+    use crate::engine::{Parts, VolumeId};
 
     fn at(micros: u64) -> Instant {
         Instant::START + Nanos::from_micros(micros)
@@ -331,6 +336,23 @@ mod tests {
             let wanted = if looks { How::Look(Nanos::from_micros(24)) } else { How::Sleep };
             assert_eq!(waiting.how(at(120)), wanted, "{done} done, dear: {is_dear}");
         }
+    }
+
+    #[test]
+    fn device_wakes_a_thread_that_is_dear_to_wake() {
+        let auto = PollPolicy::Auto(AutoTunables::DEFAULT);
+        let mut waiting = Waiting::with_room(auto, true, true);
+        waiting.begins(How::Sleep, at(100));
+        waiting.something_came(at(112));
+        (0..5).for_each(|_| waiting.command_done());
+        waiting.set_dear(true);
+        let read = Transfer::Read { offset: 0, parts: Parts::from_elem(4096, 1) };
+        let request = RequestId::from(KeyData::from_ffi(1 << 32 | 1));
+        let id = TransferId::Request(VolumeId::default(), request);
+        waiting.started(id, &read, at(113));
+        assert_eq!(waiting.how(at(120)), How::Sleep);
+        waiting.transfer_done(id, at(121));
+        assert_ne!(waiting.how(at(122)), How::Sleep);
     }
 
     #[test]
