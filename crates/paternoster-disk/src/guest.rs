@@ -6,7 +6,6 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory as _, VolatileSlice};
 
@@ -86,7 +85,8 @@ impl GuestReads {
 
 /// Where in a machine's memory a read goes, in the order of the disk.
 #[derive(Clone, Debug, Default)]
-pub struct GuestBuffers(SmallVec<[GuestSlice; 1]>);
+// No larger than what a write has: every command has room for one.
+pub struct GuestBuffers(Vec<GuestSlice>);
 
 impl GuestBuffers {
     /// The bytes of all.

@@ -321,6 +321,7 @@ impl Pieces {
         let each = || order.iter().map(|&piece| self.piece(piece));
         let goes_elsewhere = |piece: &Piece| matches!(piece.kind, Kind::ReadInto(_));
         match &first.kind {
+            Kind::Read if order.len() == 1 => Transfer::Read { offset, parts: one_part(len) },
             Kind::ReadInto(_) if order.len() == 1 => {
                 Transfer::ReadInto { offset, parts: first.parts() }
             }
@@ -328,7 +329,6 @@ impl Pieces {
                 Transfer::ReadInto { offset, parts: each().flat_map(Piece::parts).collect() }
             }
             Kind::ReadInto(_) => unreachable!("one of them goes elsewhere"),
-            Kind::Read if order.len() == 1 => Transfer::Read { offset, parts: one_part(len) },
             Kind::Read => Transfer::Read { offset, parts: each().map(|piece| piece.len).collect() },
             Kind::Write { .. } => {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();
