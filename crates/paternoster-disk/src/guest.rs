@@ -6,10 +6,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use paternoster::Limits;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory as _, VolatileSlice};
-
-use crate::ring::MAX_BUFFERS;
 
 /// What a machine's memory is mapped by, and whatever else has to live as long.
 pub trait GuestMemory: AsRef<MmapRegion<()>> + Debug + Send + Sync {}
@@ -46,9 +45,9 @@ impl GuestSlice {
         self.bytes().ptr_guard_mut().as_ptr()
     }
 
-    /// Copies to it, from `at` on: as much as there is room for.
-    pub fn write(&self, at: usize, from: &[u8]) {
-        self.bytes().offset(at).expect("it begins in the slice").copy_from(from);
+    /// Copies to it as much as there is room for.
+    pub fn write(&self, from: &[u8]) {
+        self.bytes().copy_from(from);
     }
 
     fn bytes(&self) -> VolatileSlice<'_> {
@@ -75,10 +74,11 @@ pub struct GuestReads {
 }
 
 impl GuestReads {
-    /// Returns whether a read from `offset` on is that. One operation has at most 1024 addresses.
+    /// Returns whether a read from `offset` on meets this, with no more addresses than any request
+    /// may have.
     pub fn permit(self, offset: u64, into: &GuestBuffers) -> bool {
         offset.is_multiple_of(self.block.into())
-            && into.count() <= MAX_BUFFERS
+            && into.count() <= usize::from(Limits::default().max_segments)
             && into.0.iter().all(|slice| slice.is_multiple_of(self.memory, self.block))
     }
 }
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn read_to_more_places_than_an_operation_has_is_not_permitted() {
+    fn read_to_more_places_than_a_request_has_is_not_permitted() {
         let memory = memory();
         let slice = |offset| GuestSlice::new(Arc::clone(&memory), offset, 1).expect("it is in it");
         let places = |count| (0..count).map(slice).collect::<GuestBuffers>();
         let any = GuestReads { memory: 1, block: 1 };
-        assert!(any.permit(0, &places(1024)));
-        assert!(!any.permit(0, &places(1025)));
+        assert!(any.permit(0, &places(128)));
+        assert!(!any.permit(0, &places(129)));
     }
 }

@@ -9,8 +9,8 @@
 //!                                       └── no ───▶ as if there were no handler
 //! ```
 //!
-//! The access is then done again and finds zeroes; what was in flight ends into them. The owner of
-//! the device sees that its memory is lost, and lets it go.
+//! The access is then done again and finds zeroes. The owner of the device sees that its memory is
+//! lost, and lets it go. A read that the kernel makes there raises no signal: it fails with EFAULT.
 //!
 //! This is one of two files that may have unsafe code: a signal's handler cannot be without.
 #![allow(unsafe_code)]
@@ -142,12 +142,14 @@ fn lose(addr: usize) -> Option<()> {
     let start = slot.start.load(Ordering::Relaxed);
     let start = NonNull::new(ptr::with_exposed_provenance_mut::<libc::c_void>(start))?;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+    // First: another thread that finds the zeroes has to know whose they are.
+    slot.is_lost.store(true, Ordering::SeqCst);
     // SAFETY: all of it is a mapping of a region, which whoever faulted holds on to; nothing but
-    // copies and atomics of vm-memory ever touch it, which expect that its bytes change.
+    // copies and atomics of vm-memory and reads of the kernel's ever touch it, which expect that
+    // its bytes change.
     let mapped =
         unsafe { mmap_anonymous(start.as_ptr(), slot.len.load(Ordering::Relaxed), prot, flags) };
     mapped.ok()?;
-    slot.is_lost.store(true, Ordering::Release);
     Some(())
 }
 

@@ -83,7 +83,7 @@ impl Memory {
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.zero(index(offset)..index(offset + len));
             }
-            Transfer::ReadInto { .. } => unreachable!("it does not say that it does that"),
+            Transfer::ReadInto { .. } => unreachable!("it offers no reads into a guest"),
             // What is in memory is read as fast without.
             Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }

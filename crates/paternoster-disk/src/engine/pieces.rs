@@ -319,16 +319,16 @@ impl Pieces {
         let Range { start: offset, end } = self.range(blocks, order);
         let len = end - offset;
         let each = || order.iter().map(|&piece| self.piece(piece));
-        let goes_elsewhere = |piece: &Piece| matches!(piece.kind, Kind::ReadInto(_));
+        let is_into_guest = |piece: &Piece| matches!(piece.kind, Kind::ReadInto(_));
         match &first.kind {
             Kind::Read if order.len() == 1 => Transfer::Read { offset, parts: one_part(len) },
             Kind::ReadInto(_) if order.len() == 1 => {
                 Transfer::ReadInto { offset, parts: first.parts() }
             }
-            Kind::Read | Kind::ReadInto(_) if each().any(goes_elsewhere) => {
+            Kind::Read | Kind::ReadInto(_) if each().any(is_into_guest) => {
                 Transfer::ReadInto { offset, parts: each().flat_map(Piece::parts).collect() }
             }
-            Kind::ReadInto(_) => unreachable!("one of them goes elsewhere"),
+            Kind::ReadInto(_) => unreachable!("one of them is into a guest"),
             Kind::Read => Transfer::Read { offset, parts: each().map(|piece| piece.len).collect() },
             Kind::Write { .. } => {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();

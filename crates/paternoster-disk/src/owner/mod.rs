@@ -79,7 +79,7 @@ pub trait Front<S: Scheduler> {
 
     /// Returns whether it costs a client much to wake the thread, as a kick does a virtual machine:
     /// then the thread looks for something first, however much was done.
-    fn is_dear_to_wake(&self) -> bool {
+    fn is_costly_to_wake(&self) -> bool {
         false
     }
 

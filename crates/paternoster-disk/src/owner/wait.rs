@@ -27,10 +27,10 @@ impl<S: Scheduler> Owner<S> {
         if until.is_some_and(|until| until <= began) {
             return self.ring.submit();
         }
-        let is_dear = front.is_dear_to_wake();
-        self.waiting.set_dear(is_dear);
-        if is_dear {
-            // Nobody is to wake the thread for what is done at once.
+        let is_costly_to_wake = front.is_costly_to_wake();
+        self.waiting.set_costly_to_wake(is_costly_to_wake);
+        if is_costly_to_wake {
+            // To submit reads may complete them: they are taken before it is decided how to wait.
             self.ring.submit()?;
             if self.ring.has_completions() {
                 return Ok(());

@@ -381,10 +381,10 @@ impl<T> Uring<T> {
         while self.kernel.submission().is_full() {
             self.enter(0, EnterFlags::GETEVENTS).expect("a full queue can be submitted");
         }
-        // SAFETY: all addresses in the entry are into the operation's heap memory, or into what a
-        // machine has mapped, which it keeps mapped: neither moves nor is freed before the
-        // completion removes it, or `drop` has waited for all. Or they are of what is constant.
-        // Nobody has a reference into a machine's memory.
+        // SAFETY: all addresses in the entry are into the operation's heap memory, or into our
+        // mapping of a machine's memory, which its `GuestSlice` keeps mapped and into which nobody
+        // has a reference: neither moves nor is freed before the completion removes it, or `drop`
+        // has waited for all. Or they are of what is constant.
         let pushed = unsafe { self.kernel.submission().push(entry) };
         pushed.expect("there is room, and one thread pushes");
     }

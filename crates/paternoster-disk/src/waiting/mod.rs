@@ -40,9 +40,9 @@ pub(crate) use spin::{Seen, spin};
 const FEW_IN_DEVICE: usize = 2;
 
 /// Where more commands were done since the wait before, they share what sleeping costs, and what
-/// comes during a sleep is then taken in together, which costs less than one by one. That is so
-/// where a client loses nothing by waking the thread, as a virtual machine does; or where the
-/// device wakes it, for which the kernel's threads may want the processor.
+/// comes during a sleep is then taken in together, which costs less than one by one. To wake the
+/// thread costs a virtual machine much: for one it looks all the same, unless a read or write is in
+/// the device, for which the kernel's threads may want the processor.
 const FEW_DONE: u32 = 4;
 
 /// So long nothing is polled for after somebody else had the processor: at first, then twice as
@@ -97,7 +97,7 @@ pub(crate) struct Waiting {
     /// Commands that were done since it last waited.
     done: u32,
     /// Whether it costs a client much to wake this thread.
-    is_dear: bool,
+    is_costly_to_wake: bool,
     /// Nothing is polled for until then.
     crowded_until: Instant,
     /// How long nothing is the next time.
@@ -127,7 +127,7 @@ impl Waiting {
             looks: Looks::default(),
             has_room,
             done: 0,
-            is_dear: false,
+            is_costly_to_wake: false,
             crowded_until: Instant::START,
             crowded_for: *CROWDED.start(),
             idle_since: None,
@@ -176,8 +176,8 @@ impl Waiting {
     }
 
     /// Notes whether it costs a client much to wake the thread.
-    pub(crate) fn set_dear(&mut self, is_dear: bool) {
-        self.is_dear = is_dear;
+    pub(crate) fn set_costly_to_wake(&mut self, is_costly_to_wake: bool) {
+        self.is_costly_to_wake = is_costly_to_wake;
     }
 
     /// How to wait from now on.
@@ -222,7 +222,7 @@ impl Waiting {
     /// by many.
     fn has_leisure(&self, now: Instant) -> bool {
         let waits_for_clients = self.device.len() == 0;
-        let shares = self.done > FEW_DONE && !(self.is_dear && waits_for_clients);
+        let shares = self.done > FEW_DONE && !(self.is_costly_to_wake && waits_for_clients);
         self.has_room && !shares && now >= self.crowded_until
     }
 
@@ -326,26 +326,28 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_has_done_much_sleeps_unless_it_is_dear_to_wake() {
-        for (done, is_dear, looks) in [(4, false, true), (5, false, false), (5, true, true)] {
+    fn thread_that_has_done_much_sleeps_unless_it_is_costly_to_wake() {
+        for (done, is_costly_to_wake, looks) in
+            [(4, false, true), (5, false, false), (5, true, true)]
+        {
             let mut waiting = waiting();
             waiting.begins(How::Sleep, at(100));
             waiting.something_came(at(112));
             (0..done).for_each(|_| waiting.command_done());
-            waiting.set_dear(is_dear);
+            waiting.set_costly_to_wake(is_costly_to_wake);
             let wanted = if looks { How::Look(Nanos::from_micros(24)) } else { How::Sleep };
-            assert_eq!(waiting.how(at(120)), wanted, "{done} done, dear: {is_dear}");
+            assert_eq!(waiting.how(at(120)), wanted, "{done} done, costly: {is_costly_to_wake}");
         }
     }
 
     #[test]
-    fn device_wakes_a_thread_that_is_dear_to_wake() {
+    fn device_wakes_a_thread_that_is_costly_to_wake() {
         let auto = PollPolicy::Auto(AutoTunables::DEFAULT);
         let mut waiting = Waiting::with_room(auto, true, true);
         waiting.begins(How::Sleep, at(100));
         waiting.something_came(at(112));
         (0..5).for_each(|_| waiting.command_done());
-        waiting.set_dear(true);
+        waiting.set_costly_to_wake(true);
         let read = Transfer::Read { offset: 0, parts: Parts::from_elem(4096, 1) };
         let request = RequestId::from(KeyData::from_ffi(1 << 32 | 1));
         let id = TransferId::Request(VolumeId::default(), request);

@@ -363,7 +363,7 @@ impl Front<Scheduler> for Connections {
         self.doors.has_arrived()
     }
 
-    fn is_dear_to_wake(&self) -> bool {
+    fn is_costly_to_wake(&self) -> bool {
         self.doors.devices.are_looked_at()
     }
 

@@ -43,6 +43,9 @@ pub(super) struct Device {
     pub(super) in_flight: u32,
     /// What they hold.
     held: usize,
+    /// Rings that are broken, which the front-end is told when the disk works on none of their
+    /// requests: from then on a ring may be set up anew.
+    pub(super) broken: Vec<(u16, u16)>,
     /// Rings with a request that waits until less is held.
     pub(super) waiting: VecDeque<QueueId>,
     /// An order that waits until requests are done.
@@ -72,6 +75,8 @@ pub(super) enum Waits {
     Stop(u16),
     /// For all, and then all rings are gone.
     Reset,
+    /// For those of a device of the same export that ends: then this one is attached.
+    Attach,
 }
 
 impl Device {
@@ -90,6 +95,7 @@ impl Device {
             rings: BTreeMap::new(),
             in_flight: 0,
             held: 0,
+            broken: Vec::new(),
             waiting: VecDeque::new(),
             order: None,
             leave: None,

@@ -26,7 +26,7 @@ use paternoster_vhost::blk::{self, Op, Request, Status};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
-use super::device::{COST, Device};
+use super::device::{COST, Device, Waits};
 use super::queue::{Operation, Queue, QueueId, Taken};
 use super::{FromDevice, NewDevice, SessionId};
 use crate::clients::{
@@ -37,7 +37,7 @@ use crate::log::Limits;
 
 new_key_type! {
     /// Names a request that the disk works on; it is the engine's tag.
-    struct RequestId;
+    pub(super) struct RequestId;
 }
 
 /// How long a ring is looked at after it had something.
@@ -45,9 +45,9 @@ const LOOKS: Nanos = Nanos::from_millis(10);
 
 /// A request that the disk works on.
 #[derive(Debug)]
-struct InFlight {
-    session: SessionId,
-    queue: QueueId,
+pub(super) struct InFlight {
+    pub(super) session: SessionId,
+    pub(super) queue: QueueId,
     taken: Taken,
     /// The bytes that it holds.
     cost: usize,
@@ -58,7 +58,7 @@ struct InFlight {
 pub(crate) struct Devices {
     pub(super) all: SecondaryMap<SessionId, Device>,
     pub(super) queues: SlotMap<QueueId, Queue>,
-    in_flight: SlotMap<RequestId, InFlight>,
+    pub(super) in_flight: SlotMap<RequestId, InFlight>,
     rotation: Rotation<TenantId, (TenantId, QueueId)>,
     /// Rings that are looked at in every round.
     looked_at: Vec<QueueId>,
@@ -75,7 +75,8 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Takes a device in, of a volume that is capable of that.
+    /// Takes a device in, of a volume that is capable of that. It is attached when one that was
+    /// attached before has ended.
     pub(crate) fn attach(
         &mut self,
         session: SessionId,
@@ -83,16 +84,17 @@ impl Devices {
         new: NewDevice,
         capabilities: &Capabilities,
     ) {
-        let device = Device::new(client, new, capabilities);
-        device.answers.send(FromDevice::Attached(device.seen));
-        self.all.insert(session, device);
+        self.all.insert(session, Device::new(client, new, capabilities));
+        self.wait(session, Waits::Attach);
     }
 
     /// The export of a device has so many bytes now: its driver may use them once it is told.
     pub(crate) fn resize(&mut self, session: SessionId, size: u64) {
         let Some(device) = self.all.get_mut(session) else { return };
         device.seen.size = size;
-        device.answers.send(FromDevice::Changed(device.seen));
+        if !matches!(device.order, Some(Waits::Attach)) {
+            device.answers.send(FromDevice::Changed(device.seen));
+        }
     }
 
     /// The number of devices.

@@ -24,7 +24,7 @@ use paternoster_vhost::blk;
 use paternoster_vhost::{Offer, Order, Output, Progress, Sealed, Session};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use slotmap::SlotMap;
+use slotmap::{SecondaryMap, SlotMap};
 
 use super::listening::{Handle, Listener};
 use super::{Answers, FromDevice, NewDevice, SessionId, ToDevice, ToFrontEnds, socket};
@@ -91,7 +91,9 @@ pub(super) struct FrontEnds {
     listeners: BTreeMap<u64, Listener>,
     /// Listeners that wait for descriptors, and until when.
     paused: Vec<(u64, u64)>,
-    all: SlotMap<SessionId, FrontEnd>,
+    /// The names of sessions, until their devices have ended: none is given to another before.
+    names: SlotMap<SessionId, ()>,
+    all: SecondaryMap<SessionId, FrontEnd>,
     limits: Limits,
     ends: bool,
 }
@@ -111,7 +113,8 @@ impl FrontEnds {
             exports,
             listeners: BTreeMap::new(),
             paused: Vec::new(),
-            all: SlotMap::with_key(),
+            names: SlotMap::with_key(),
+            all: SecondaryMap::new(),
             limits: Limits::default(),
             ends: false,
         })
@@ -160,7 +163,10 @@ impl FrontEnds {
 
     fn take(&mut self, message: ToFrontEnds) {
         match message {
-            ToFrontEnds::Device(id, FromDevice::Ended) => drop(self.all.remove(id)),
+            ToFrontEnds::Device(id, FromDevice::Ended) => {
+                self.names.remove(id);
+                self.all.remove(id);
+            }
             ToFrontEnds::Device(_, FromDevice::Retired(_)) => {}
             ToFrontEnds::Device(id, FromDevice::Attached(device)) => self.begin(id, &device),
             ToFrontEnds::Device(id, FromDevice::Changed(device)) => self.reconfigure(id, &device),
@@ -237,7 +243,8 @@ impl FrontEnds {
             Err(no_room) => return self.report_refused(&export, peer, &no_room),
         };
         let owner = entry.owner.clone();
-        let id = self.all.insert(FrontEnd {
+        let id = self.names.insert(());
+        let front_end = FrontEnd {
             socket,
             peer,
             listener: number,
@@ -249,7 +256,8 @@ impl FrontEnds {
             is_warned: false,
             is_watched: false,
             due: None,
-        });
+        };
+        self.all.insert(id, front_end);
         let new = NewDevice {
             export: Arc::clone(&entry.export),
             size: entry.info.size,

@@ -11,6 +11,7 @@ use paternoster_disk::Token;
 use paternoster_vhost::{Answer, InvalidRegion, Memory, Order, SplitRing, Start};
 
 use super::device::{Ring, Waits};
+use super::devices::InFlight;
 use super::queue::{Operation, Queue, QueueId};
 use super::{Devices, FromDevice, SessionId};
 use crate::clients::{Leave, Site as _};
@@ -90,7 +91,7 @@ impl Devices {
         }
     }
 
-    fn wait(&mut self, session: SessionId, order: Waits) {
+    pub(super) fn wait(&mut self, session: SessionId, order: Waits) {
         self.all[session].order = Some(order);
         self.waiting.push(session);
     }
@@ -188,15 +189,13 @@ impl Devices {
                 self.queues[id].ring.stop();
                 self.wait(session, Waits::Stop(number));
             }
-            other => {
-                let base = match other {
-                    Some(Ring::Waits(start)) => start.base,
-                    Some(&Ring::Broken(base)) => base,
-                    Some(Ring::Runs(_)) | None => 0,
-                };
+            Some(Ring::Broken(_)) => self.wait(session, Waits::Stop(number)),
+            Some(Ring::Waits(start)) => {
+                let base = start.base;
                 device.rings.remove(&number);
                 device.answer(Answer::Base(base));
             }
+            None => device.answer(Answer::Base(0)),
         }
     }
 
@@ -215,7 +214,9 @@ impl Devices {
     fn broke(&mut self, session: SessionId, number: u16, base: u16, why: &dyn fmt::Display) {
         let device = &mut self.all[session];
         device.rings.insert(number, Ring::Broken(base));
-        device.answers.send(FromDevice::Broken(number, base));
+        device.broken.push((number, base));
+        self.waiting.push(session);
+        let device = &self.all[session];
         let of = format!("{}, ring {number}", device.export.name);
         self.report("a ring of a device is broken", &of, why);
     }
@@ -240,11 +241,17 @@ impl Devices {
                 }
                 continue;
             }
+            self.tell_broken(session);
+            let device = &mut self.all[session];
             match device.order.take() {
                 None => {}
                 Some(Waits::Memory(before)) if Arc::strong_count(&before) == 1 => {
                     device.answers.send(FromDevice::Retired(before));
                     device.answer(Answer::Done);
+                }
+                Some(Waits::Attach) if !self.has_leaving(session) => {
+                    let device = &self.all[session];
+                    device.answers.send(FromDevice::Attached(device.seen));
                 }
                 Some(Waits::Stop(number)) if self.has_stopped(session, number) => {
                     self.stopped(site, session, number);
@@ -263,13 +270,50 @@ impl Devices {
         }
     }
 
-    /// Returns whether all that a ring has taken is given back; it may be broken meanwhile.
+    /// Returns whether all that a ring has taken is given back. Of one that is broken, whose
+    /// chains are not given back, the disk must not work on any: it may read into the guest.
     fn has_stopped(&self, session: SessionId, number: u16) -> bool {
-        self.running(session, number).is_none_or(|id| self.queues[id].is_idle())
+        match self.running(session, number) {
+            Some(id) => self.queues[id].is_idle(),
+            None => !self.works_on_broken(session),
+        }
     }
 
+    /// Returns whether the disk works on a request of a device whose ring is broken.
+    fn works_on_broken(&self, session: SessionId) -> bool {
+        let is_of_broken = |request: &InFlight| {
+            request.session == session && !self.queues.contains_key(request.queue)
+        };
+        self.in_flight.values().any(is_of_broken)
+    }
+
+    /// Tells the front-end which rings are broken, when it may set them up anew.
+    fn tell_broken(&mut self, session: SessionId) {
+        if self.all[session].broken.is_empty() {
+            return;
+        }
+        if self.works_on_broken(session) {
+            self.waiting.push(session);
+            return;
+        }
+        let device = &mut self.all[session];
+        for (number, base) in std::mem::take(&mut device.broken) {
+            device.answers.send(FromDevice::Broken(number, base));
+        }
+    }
+
+    /// Returns whether the disk works on nothing of a device, and all of its rings say so.
     fn is_idle(&self, session: SessionId) -> bool {
-        self.all[session].queues_running().into_iter().all(|id| self.queues[id].is_idle())
+        let device = &self.all[session];
+        let mut running = device.queues_running().into_iter();
+        device.in_flight == 0 && running.all(|id| self.queues[id].is_idle())
+    }
+
+    /// Returns whether a device of the same export is still to end: the disk may read into its
+    /// guest, which is perhaps this one's.
+    fn has_leaving(&self, session: SessionId) -> bool {
+        let export = &self.all[session].export.name;
+        self.all.values().any(|other| other.leave.is_some() && other.export.name == *export)
     }
 
     /// A ring has stopped, and all of its chains are published.

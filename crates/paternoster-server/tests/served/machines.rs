@@ -195,6 +195,47 @@ fn check_neighbours(rig: &Rig) {
     rig.client("a").check_served(7);
 }
 
+/// A disk that is at a request for a while, and a machine that has asked it for one.
+fn machine_in_the_middle_of_a_read() -> (Rig, Machine) {
+    let slow = "backend = \"modelled\"\nservers = 1\nservice_us = 400000";
+    let rig = Rig::start(&ONE.replace("backend = \"memory\"", slow));
+    let mut machine = attach(&rig, Shape::default());
+    machine.ask(0, &Ask::Read(0, 4096)).expect("room");
+    assert_eq!(machine.wait(0, Duration::from_millis(50)).expect("it waits"), []);
+    (rig, machine)
+}
+
+/// The disk may be reading into the guest: whoever is told that a ring is still must be right.
+#[test]
+fn ring_that_is_broken_stops_when_the_disk_is_done_with_it() {
+    let (rig, mut machine) = machine_in_the_middle_of_a_read();
+    let Machine { rings, guest, .. } = &mut machine;
+    rings[0].run_ahead(guest, 1000).expect("it kicks");
+    until_broken(&machine.rings[0]);
+    let asked = Instant::now();
+    assert_eq!(machine.stop(0).expect("it is answered"), 1);
+    assert!(asked.elapsed() > Duration::from_millis(150), "{:?}", asked.elapsed());
+    rig.end();
+}
+
+#[test]
+fn front_end_that_comes_back_is_attached_when_the_disk_is_done_with_what_it_had() {
+    let (rig, machine) = machine_in_the_middle_of_a_read();
+    drop(machine);
+    let asked = Instant::now();
+    let path = rig.dir.path().join("gold.vhost");
+    let mut again = loop {
+        // It is refused as long as the server has not seen that the first is gone.
+        if let Ok(machine) = Machine::attach(&path, Shape::default()) {
+            break machine;
+        }
+        assert!(asked.elapsed() < PATIENCE, "it may attach");
+    };
+    assert!(asked.elapsed() > Duration::from_millis(150), "{:?}", asked.elapsed());
+    assert_eq!(again.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![0; SECTOR]));
+    rig.end();
+}
+
 #[test]
 fn ring_whose_index_runs_ahead_is_broken_alone_and_can_be_mended() {
     let rig = Rig::start(ONE);

@@ -71,6 +71,8 @@ pub struct FileBackend {
     cache: Cache,
     /// What direct I/O asks for; none through the page cache.
     alignment: Option<Alignment>,
+    /// What a read straight into a machine's memory has to be, where there is such a read.
+    reads_into: Option<GuestReads>,
     /// What to make of operations in flight, of those that are not plain reads and writes.
     works: Vec<(TransferId, Work)>,
 }
@@ -93,8 +95,30 @@ impl FileBackend {
             }
             _ => None,
         };
+        let reads_into = match &alignment {
+            None => Some(GuestReads { memory: 1, block: 1 }),
+            // Its lock is shared: a server after this one would not wait until the device has
+            // written what it reads for this one to the machine.
+            Some(_) if options.read_only => None,
+            // A read is cut at blocks, and what is behind a cut begins where it has to as well.
+            Some(alignment) if alignment.memory > alignment.block => None,
+            Some(alignment) => {
+                Some(GuestReads { memory: alignment.memory, block: alignment.block })
+            }
+        };
         let works = Vec::new();
-        Ok(Self { file, tail, size, rotational, punches, granules, cache, alignment, works })
+        Ok(Self {
+            file,
+            tail,
+            size,
+            rotational,
+            punches,
+            granules,
+            cache,
+            alignment,
+            reads_into,
+            works,
+        })
     }
 
     fn allocate(
@@ -177,10 +201,7 @@ impl Backend for FileBackend {
             fast_zero,
             block,
             granules: self.granules,
-            reads_into: Some(GuestReads {
-                memory: self.alignment.map_or(1, |alignment| alignment.memory),
-                block,
-            }),
+            reads_into: self.reads_into,
             depth,
             ..Capabilities::new(size, depth.shared)
         }

@@ -12,7 +12,7 @@ pub(super) fn command(transfer: &Transfer) -> Command {
     let len = short(transfer.len());
     match transfer {
         &Transfer::Read { offset, .. } => Command::Read { offset, len, df: false },
-        Transfer::ReadInto { .. } => unreachable!("it does not say that it does that"),
+        Transfer::ReadInto { .. } => unreachable!("it offers no reads into a guest"),
         &Transfer::Cache { offset, .. } => Command::Cache { offset, len },
         Transfer::Write { offset, from } => {
             Command::Write { offset: *offset, data: in_one(from), fua: false }

@@ -215,7 +215,7 @@ fn read(fd: &OwnedFd, offset: u64, mut into: Buffers<Room>) -> Done {
         match room {
             Room::Own(..) => Some(buffer),
             Room::Guest(slice) => {
-                slice.write(0, &buffer);
+                slice.write(&buffer);
                 None
             }
         }

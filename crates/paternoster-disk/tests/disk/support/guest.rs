@@ -59,7 +59,7 @@ pub(crate) fn in_places(parts: &Buffers<Part>, data: &[u8]) -> Payload {
         match part {
             Part::Own(_) => Some(Bytes::copy_from_slice(of_part)),
             Part::Guest(slice) => {
-                slice.write(0, of_part);
+                slice.write(of_part);
                 None
             }
         }
