@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Every address from outside is checked here. No Rust reference points into the memory: the guest
-//! may write to it at any time, so bytes are copied, each once, or read there by the kernel, and the
-//! indices of rings are loaded and stored as atoms.
+//! may write to it at any time, so bytes are copied, each once, or the kernel reads a file straight
+//! into it, and the indices of rings are loaded and stored as atoms.
 //!
 //! A range may cross from one region to the next where the two adjoin in the guest. The memory may
 //! be changed while requests are in flight: these go on with the [`Memory`] that there was, behind
