@@ -15,7 +15,7 @@
 
 mod machine;
 
-use crate::packages;
+use crate::{debian, packages};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use machine::Machine;
@@ -50,11 +50,8 @@ enum Stage {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if !packages::is_root()? {
-        let why = "it installs a Debian, mounts and changes its root: run it as root";
-        return Err(NotRun(why.to_owned()).into());
-    }
-    packages::require(&machine::PACKAGES).map_err(|error| NotRun(format!("{error:#}")))?;
+    debian::require("it")?;
+    packages::require(&["git"]).map_err(|error| NotRun(format!("{error:#}")))?;
     let readme = std::fs::read_to_string("README.md").context("reading README.md")?;
     let commands = commands(&readme);
     let [first, others @ ..] = &commands[..] else {

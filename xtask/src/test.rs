@@ -6,18 +6,20 @@
 //! computes:
 //!
 //! ```text
-//!   … ── attacks, … ─┬─ guest, dependencies ───────┬─ tests, in two lanes ── doctests
-//!                    └─ by threads, instructions ──┘
+//!   … ── attacks, … ─┬─ guest, dependencies ──────────────┬─ tests, in two lanes ── doctests
+//!                    └─ peers, by threads, instructions ──┘
 //! ```
 
 use crate::not_run::NotedFile;
-use crate::{audit, bench_sched, cargo, fio_judge, guest, oracle, packages, test_binaries, tidy};
+use crate::{
+    audit, bench_sched, cargo, fio_judge, guest, oracle, packages, peers, test_binaries, tidy,
+};
 use anyhow::{Result, bail};
 use paternoster_bench::{NotRun, idle};
 use paternoster_disk::IoEngine;
 use std::path::Path;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to check.
 #[derive(clap::Args)]
@@ -25,6 +27,11 @@ pub(crate) struct Args {
     /// Check what needs a kernel of one's own, in a virtual machine, and nothing else
     #[arg(long)]
     guest: bool,
+    /// Check with a front-end that Debian 13 has, for so many seconds in each of six servers, and
+    /// nothing else
+    #[arg(long, value_name = "SECONDS", default_missing_value = "60", num_args = 0..=1)]
+    #[arg(conflicts_with = "guest", value_parser = clap::value_parser!(u32).range(1..))]
+    peers: Option<u32>,
 }
 
 /// A step of the run.
@@ -61,7 +68,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -98,6 +105,7 @@ const STEPS: [Step; 19] = [
             audit::check_without_advisories,
         )
     },
+    Step { lane: Lane::Right, ..Step::call("peers", "cargo xtask test --peers 3", peers_briefly) },
     Step {
         name: "disk by threads",
         repeat: "cargo test --workspace --test disk --locked",
@@ -135,7 +143,11 @@ const BY_THREADS: (&str, &str) = ("TEST_ENGINE", "threads");
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.guest { guest::run() } else { run_steps() }
+    match args.peers {
+        Some(seconds) => peers::run(Duration::from_secs(seconds.into())),
+        None if args.guest => guest::run(),
+        None => run_steps(),
+    }
 }
 
 /// What came of a step.
@@ -182,6 +194,11 @@ fn list_of_failed(failed: &[(&Step, &str)]) -> String {
         format!("\n  {}: {}\n    {why}", step.name, step.command_line())
     });
     format!("{} of {} steps failed:{}", failed.len(), STEPS.len(), lines.collect::<String>())
+}
+
+/// The same check with peers, for no longer than it takes to see most mistakes.
+fn peers_briefly() -> Result<()> {
+    peers::run(Duration::from_secs(3))
 }
 
 /// An idle server wakes up for nothing.
@@ -284,7 +301,7 @@ mod tests {
     #[test]
     fn every_step_that_failed_is_listed_with_what_repeats_it_and_why() {
         let failed = [(&STEPS[1], "status 1"), (&STEPS[6], "a.rs:\ntoo long")];
-        let expected = "2 of 19 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
+        let expected = "2 of 20 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
                         tidy: cargo xtask tidy\n    a.rs:\n    too long";
         assert_eq!(list_of_failed(&failed), expected);
     }

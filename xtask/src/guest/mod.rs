@@ -119,7 +119,7 @@ fn check() -> Result<()> {
     step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
     let name = "ext4 on the kernel's client survives a restart of the server";
     step(name, &mut passed, || Ok(((), kernel_client::check(&machine)?)))?;
-    let name = "ext4 by shared memory survives three servers";
+    let name = "ext4 by shared memory survives five kills of the server";
     step(name, &mut passed, || Ok(((), shared_memory::check(&machine)?)))?;
     println!("== guest: all passed: {}", passed.join(", "));
     Ok(())
