@@ -181,6 +181,33 @@ fn machine_whose_memory_can_be_taken_away_is_named_once() {
     served.end();
 }
 
+/// It goes on behind what it was answered; what it was not may be lost, and only the log says so.
+#[test]
+fn machine_that_comes_back_without_what_was_in_flight_is_named() {
+    for (inflight, warnings) in [(true, 0), (false, 1)] {
+        let mut served = Served::start(with_gold(), &["c.toml"], 2);
+        let shape = Shape { inflight, queues: 2, ..Shape::default() };
+        let mut machine = Machine::attach(&served.path("gold.vhost"), shape).expect("it attaches");
+        machine.do_one(&Ask::Read(0, 512)).expect("it is done");
+        // A ring that stops here goes on where it was.
+        machine.stop(0).expect("it stops");
+        machine.stop(1).expect("it stops");
+        machine.start_again().expect("it goes on");
+        machine.do_one(&Ask::Read(0, 512)).expect("it is done");
+        assert!(!served.log().contains("may be lost"), "{}", served.log());
+        served.signal(Signal::KILL);
+        served.wait(PATIENCE);
+        let dir = served.leave();
+        served = Served::start(dir, &["c.toml"], 2);
+        machine.attach_again(&served.path("gold.vhost")).expect("it attaches again");
+        machine.do_one(&Ask::Read(0, 512)).expect("it is done");
+        let log = served.log();
+        assert_eq!(log.matches("requests of a machine may be lost").count(), warnings, "{log}");
+        drop(machine);
+        served.end();
+    }
+}
+
 /// Each ring has a kick and a call, and a front-end may have 64 rings.
 #[test]
 fn machine_that_wants_more_descriptors_than_there_are_is_shut_out_alone() {

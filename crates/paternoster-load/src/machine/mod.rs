@@ -46,11 +46,14 @@ pub struct Shape {
     pub features: Features,
     /// Whether the file of its memory can never be made shorter.
     pub sealed: bool,
+    /// Whether its front-end keeps what is in flight for the next server.
+    pub inflight: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { queues: 1, slots: 32, room: 64 << 10, features: Features::all(), sealed: true }
+        let features = Features::all();
+        Self { queues: 1, slots: 32, room: 64 << 10, features, sealed: true, inflight: true }
     }
 }
 
@@ -66,8 +69,8 @@ pub struct Machine {
     shape: Shape,
     features: Features,
     config: Vec<u8>,
-    /// The memory of its requests in flight, with the message that says what it is; none where the
-    /// server has none.
+    /// The memory of its requests in flight, with the message that says what it is; none where it
+    /// or the server has none.
     inflight: Option<(Vec<u8>, OwnedFd)>,
 }
 
@@ -81,7 +84,7 @@ impl Machine {
         let sizes = [shape.queues, ring::size(shape.slots), 0, 0].map(u16::to_ne_bytes).concat();
         let asked = [&[0; 16][..], &sizes].concat();
         let mut inflight = None;
-        if protocol.contains(ProtocolFeatures::INFLIGHT_SHMFD) {
+        if shape.inflight && protocol.contains(ProtocolFeatures::INFLIGHT_SHMFD) {
             let (message, file) = front_end.ask_for_file(request::GET_INFLIGHT_FD, &asked)?;
             inflight = Some((message, file.context("no memory for requests in flight came")?));
         }

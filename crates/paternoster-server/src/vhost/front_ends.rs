@@ -69,6 +69,9 @@ struct FrontEnd {
     descriptors: Descriptors,
     /// Whether it is said that its memory can be taken away.
     is_warned: bool,
+    /// Whether nothing has to be said of where its rings go on: memory of requests in flight tells
+    /// it, they have stopped here, or the log says that neither is so.
+    knows_bases: bool,
     /// Whether its socket is waited for.
     is_watched: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
@@ -254,6 +257,7 @@ impl FrontEnds {
             sealed,
             descriptors: entry.room.descriptors(),
             is_warned: false,
+            knows_bases: false,
             is_watched: false,
             due: None,
         };
@@ -355,13 +359,22 @@ impl FrontEnds {
     }
 
     fn hand_over(&mut self, id: SessionId, order: Order) {
-        if let Order::Memory(memory) = &order
-            && memory.can_shrink()
-            && !self.all[id].is_warned
-        {
-            let why = "its file has no F_SEAL_SHRINK; vhost_user_memory = \"sealed\" refuses such";
-            let is_told = self.report("a machine's memory can be taken away", id, &why);
-            self.all[id].is_warned = is_told;
+        let FrontEnd { is_warned, knows_bases, .. } = self.all[id];
+        match &order {
+            Order::Memory(memory) if memory.can_shrink() && !is_warned => {
+                let why =
+                    "its file has no F_SEAL_SHRINK; vhost_user_memory = \"sealed\" refuses such";
+                let is_told = self.report("a machine's memory can be taken away", id, &why);
+                self.all[id].is_warned = is_told;
+            }
+            Order::Start(_, start) if start.base > 0 && !knows_bases => {
+                let why = "its rings go on where another server left them, and its front-end has \
+                           not kept what was in flight (INFLIGHT_SHMFD)";
+                let is_told = self.report("requests of a machine may be lost", id, &why);
+                self.all[id].knows_bases = is_told;
+            }
+            Order::Inflight(_) | Order::Stop(_) => self.all[id].knows_bases = true,
+            _ => {}
         }
         self.all[id].owner.tell_device(id, ToDevice::Order(order));
     }

@@ -347,6 +347,25 @@ fn front_end_that_says_what_nobody_understands_is_cut_off() {
     rig.end();
 }
 
+/// A whole message may come whenever it likes.
+#[test]
+fn front_end_that_does_not_end_a_message_is_cut_off_after_ten_seconds() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape::default());
+    let begun = Instant::now();
+    machine.front_end.send_bytes(&request::GET_FEATURES.to_ne_bytes(), &[]).expect("it takes it");
+    thread::sleep(Duration::from_secs(5));
+    // More of it is no more time.
+    machine.front_end.send_bytes(&1_u32.to_ne_bytes(), &[]).expect("it takes it");
+    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("its rings go on").0, OK);
+    until_cut_off(&mut machine);
+    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
+    check_neighbours(&rig);
+    drop(machine);
+    rig.until_empty();
+    rig.end();
+}
+
 /// It asks and never reads: the server does not hold what it is answered.
 #[test]
 fn front_end_that_reads_no_reply_is_cut_off() {

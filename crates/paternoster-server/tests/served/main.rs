@@ -14,6 +14,7 @@ mod exports;
 mod groups;
 mod hostile;
 mod machines;
+mod machines_at_random;
 mod machines_of_volumes;
 mod negotiation;
 mod other_pools;
