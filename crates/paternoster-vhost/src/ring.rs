@@ -178,6 +178,11 @@ impl SplitRing {
         self.stops = true;
     }
 
+    /// Returns whether it takes no more chains but those.
+    pub fn stops(&self) -> bool {
+        self.stops
+    }
+
     /// Keeps the chains in flight where they outlive this server, and takes those first that a
     /// server before it has left there. The ring has just begun. What is not as a server leaves it
     /// is told, and begun anew: then nothing is in flight.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use paternoster_disk::{Capabilities, GuestBuffers, GuestReads, GuestSlice};
+use paternoster_disk::{Capabilities, Fd, GuestBuffers, GuestReads, GuestSlice};
 use paternoster_vhost::blk;
 use paternoster_vhost::proto::Features;
 use paternoster_vhost::{Answer, Inflight, Memory, Region, Start};
@@ -43,9 +43,8 @@ pub(super) struct Device {
     pub(super) in_flight: u32,
     /// What they hold.
     held: usize,
-    /// Rings that are broken, which the front-end is told when the disk works on none of their
-    /// requests: from then on a ring may be set up anew.
-    pub(super) broken: Vec<(u16, u16)>,
+    /// Those of them whose rings are broken.
+    pub(super) of_broken: u32,
     /// Rings with a request that waits until less is held.
     pub(super) waiting: VecDeque<QueueId>,
     /// An order that waits until requests are done.
@@ -62,8 +61,18 @@ pub(super) enum Ring {
     /// It starts when there is memory.
     Waits(Start),
     Runs(QueueId),
-    /// It is broken, behind the chain before that one.
-    Broken(u16),
+    Broken(BrokenRing),
+}
+
+/// A ring that is broken. Its front-end is told when the disk works on no request of such a ring:
+/// from then on it may be set up anew.
+#[derive(Debug)]
+pub(super) struct BrokenRing {
+    /// The chain behind those that were taken.
+    pub(super) base: u16,
+    /// What tells the front-end.
+    pub(super) err: Option<Fd>,
+    pub(super) is_told: bool,
 }
 
 /// An order that waits until requests are done.
@@ -95,7 +104,7 @@ impl Device {
             rings: BTreeMap::new(),
             in_flight: 0,
             held: 0,
-            broken: Vec::new(),
+            of_broken: 0,
             waiting: VecDeque::new(),
             order: None,
             leave: None,
@@ -121,6 +130,12 @@ impl Device {
             Ring::Waits(_) | Ring::Broken(_) => None,
         });
         running.collect()
+    }
+
+    /// Returns whether there is a broken ring of which the front-end is still to be told.
+    pub(super) fn has_to_tell(&self) -> bool {
+        let is_to_tell = |ring: &Ring| matches!(ring, Ring::Broken(broken) if !broken.is_told);
+        self.rings.values().any(is_to_tell)
     }
 
     /// Takes its rings that wait for memory.

@@ -15,7 +15,7 @@
 //! A request that the disk has not carried out is left unanswered: whoever serves the ring next
 //! finds it in flight. Virtio has no other error than that of a broken disk.
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,7 +65,11 @@ pub(crate) struct Devices {
     /// Rings in which something has been given back in this round.
     changed: Vec<QueueId>,
     /// Devices that wait until requests are done.
-    pub(super) waiting: Vec<SessionId>,
+    pub(super) waiting: BTreeSet<SessionId>,
+    /// Whether one has come to them since they were looked at.
+    pub(super) is_unsettled: bool,
+    /// Devices that may hold something more, in this visit.
+    have_room: Vec<SessionId>,
     /// Tenants of which it is to be told whether memory holds them back.
     held_back: Vec<TenantId>,
     /// Whether the server is being stopped: nothing more is taken.
@@ -158,6 +162,9 @@ impl Devices {
         while let Some((tenant, id)) = self.rotation.next() {
             let units = self.work_for(site, id);
             self.rotation.charge(tenant, units.max(1));
+            for session in std::mem::take(&mut self.have_room) {
+                self.wake_next(session, site.now());
+            }
             if self.queues.get(id).is_some_and(Queue::has_work) {
                 // It was the quantum that ended this.
                 self.queue(id, site.now());
@@ -173,6 +180,9 @@ impl Devices {
         let InFlight { session, queue, taken, cost } = done;
         let device = self.all.get_mut(session).expect("a device waits for its requests");
         device.release(cost);
+        if !self.queues.contains_key(queue) {
+            device.of_broken = device.of_broken.saturating_sub(1);
+        }
         self.wake_next(session, site.now());
         if !self.queues.contains_key(queue) {
             return;
@@ -210,9 +220,11 @@ impl Devices {
         }
     }
 
-    /// Returns when it wants its next round at the latest: `now` if it has work left.
+    /// Returns when it wants its next round at the latest: `now` if it has work left, or something
+    /// to tell.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.rotation.has_more().then_some(now)
+        let has_more = self.rotation.has_more() || self.is_unsettled || !self.gone.is_empty();
+        has_more.then_some(now)
     }
 
     /// Returns whether a ring that is looked at has something.
@@ -278,7 +290,7 @@ impl Devices {
             queue.ring.hold_kicks();
             self.looked_at.push(id);
         }
-        if queue.enabled && !self.stops && !std::mem::replace(&mut queue.is_queued, true) {
+        if queue.may_be_visited() && !self.stops && !std::mem::replace(&mut queue.is_queued, true) {
             let tenant = self.all[queue.session].export.tenant;
             self.rotation.add(tenant, (tenant, id));
         }
@@ -313,6 +325,9 @@ impl Devices {
         let queue = &mut self.queues[id];
         if let Some(pending) = queue.pending.take() {
             return Ok(self.carry_out(site, id, pending));
+        }
+        if !queue.is_read() {
+            return Ok(0);
         }
         let device = &self.all[queue.session];
         let memory = Arc::clone(&device.memory);
@@ -364,7 +379,7 @@ impl Devices {
                 self.give_back(id, &taken, status);
             }
         }
-        self.wake_next(session, site.now());
+        self.have_room.push(session);
         1
     }
 
@@ -415,7 +430,13 @@ impl Devices {
         device.rings.clear();
         device.waiting.clear();
         self.held_back.push(device.export.tenant);
-        self.waiting.push(session);
+        self.has_to_wait(session);
+    }
+
+    /// Has a device looked at when a round ends, until what it waits for is so.
+    pub(super) fn has_to_wait(&mut self, session: SessionId) {
+        self.waiting.insert(session);
+        self.is_unsettled = true;
     }
 
     /// Ends a device whose front-end has taken memory away. Returns whether it has.
@@ -433,13 +454,6 @@ impl Devices {
         let Device { client, memory, answers, .. } = device;
         answers.send(FromDevice::Retired(memory));
         self.gone.push(Gone { client, why: Some(why) });
-    }
-
-    /// Tells a file of a front-end's, where there is one.
-    pub(super) fn tell(site: &mut OwnSite<'_>, id: QueueId, file: Option<&Arc<OwnedFd>>) {
-        if let Some(file) = file {
-            site.ring().signal(Token::Front(Operation::Err.token(id)), file);
-        }
     }
 }
 

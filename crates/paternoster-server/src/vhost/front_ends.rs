@@ -131,11 +131,17 @@ impl FrontEnds {
             let due = self.next_due();
             self.ring.wait(due)?;
             self.ring.take_completions(&mut completions);
-            for completion in completions.drain(..) {
-                self.handle(completion);
+            if completions.iter().any(|one| matches!(one.token, Token::Wake)) {
+                // Before what it tells of is looked for.
+                self.handle.waker.clear();
+                self.watch_waker();
             }
+            // First: a front-end may know of what is in there, and go by it.
             while let Ok(message) = self.inbox.try_recv() {
                 self.take(message);
+            }
+            for completion in completions.drain(..) {
+                self.handle(completion);
             }
             self.handle_due();
         }
@@ -157,10 +163,7 @@ impl FrontEnds {
                     self.receive(id);
                 }
             }
-            Token::Wake => {
-                self.handle.waker.clear();
-                self.watch_waker();
-            }
+            Token::Wake => {}
         }
     }
 
@@ -182,8 +185,9 @@ impl FrontEnds {
                 }
             }
             ToFrontEnds::Device(id, FromDevice::Broken(ring, base)) => {
-                let session = self.all.get_mut(id).and_then(|one| one.session.as_mut());
-                if let Some(session) = session {
+                let Some(front_end) = self.all.get_mut(id) else { return };
+                front_end.knows_bases = true;
+                if let Some(session) = &mut front_end.session {
                     session.ring_broken(ring, base);
                 }
             }

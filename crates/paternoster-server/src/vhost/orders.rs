@@ -10,8 +10,7 @@ use std::time::Instant;
 use paternoster_disk::Token;
 use paternoster_vhost::{Answer, InvalidRegion, Memory, Order, SplitRing, Start};
 
-use super::device::{Ring, Waits};
-use super::devices::InFlight;
+use super::device::{BrokenRing, Device, Ring, Waits};
 use super::queue::{Operation, Queue, QueueId};
 use super::{Devices, FromDevice, SessionId};
 use crate::clients::{Leave, Site as _};
@@ -47,35 +46,40 @@ impl Devices {
             }
             Order::Enable(number, enabled) => self.enable(site, session, number, enabled),
             Order::DisableAll => {
-                for id in device.queues_running() {
-                    self.queues[id].enabled = false;
+                for number in device.rings.keys().copied().collect::<Vec<_>>() {
+                    self.enable(site, session, number, false);
                 }
             }
-            Order::Kick(number, file) => {
-                if let Some(id) = self.running(session, number) {
+            Order::Kick(number, file) => match device.rings.get_mut(&number) {
+                Some(Ring::Waits(start)) => start.kick = file,
+                Some(&mut Ring::Runs(id)) => {
                     let ring = site.ring();
                     let kick = ring.watch(Token::Front(Operation::Kick.token(id)), &file);
                     ring.end_watch(std::mem::replace(&mut self.queues[id].kick, kick));
                 }
-            }
-            Order::Call(number, file) => {
-                if let Some(id) = self.running(session, number) {
+                Some(Ring::Broken(_)) | None => {}
+            },
+            Order::Call(number, file) => match device.rings.get_mut(&number) {
+                Some(Ring::Waits(start)) => start.call = file,
+                Some(&mut Ring::Runs(id)) => {
                     let queue = &mut self.queues[id];
                     queue.call = file;
                     queue.ring.owe_call();
                     self.note_change(id);
                 }
-            }
-            Order::Err(number, file) => {
-                if let Some(id) = self.running(session, number) {
-                    self.queues[id].err = file;
-                }
-            }
+                Some(Ring::Broken(_)) | None => {}
+            },
+            Order::Err(number, file) => match device.rings.get_mut(&number) {
+                Some(Ring::Waits(start)) => start.err = file,
+                Some(&mut Ring::Runs(id)) => self.queues[id].err = file,
+                Some(Ring::Broken(broken)) => broken.err = file,
+                None => {}
+            },
             Order::Memory(memory) => return self.change_memory(site, session, memory),
-            Order::Stop(number) => return self.begin_stop(session, number),
+            Order::Stop(number) => return self.begin_stop(site, session, number),
             Order::Reset => {
                 for id in device.queues_running() {
-                    self.queues[id].ring.stop();
+                    self.stop(site, id);
                 }
                 return self.wait(session, Waits::Reset);
             }
@@ -93,7 +97,7 @@ impl Devices {
 
     pub(super) fn wait(&mut self, session: SessionId, order: Waits) {
         self.all[session].order = Some(order);
-        self.waiting.push(session);
+        self.has_to_wait(session);
     }
 
     /// Starts a ring; one that comes before there is memory when that comes.
@@ -172,21 +176,18 @@ impl Devices {
         for (number, start) in device.take_waiting() {
             let (base, err) = (start.base, start.err.clone());
             if let Err(why) = self.start(site, session, number, start) {
-                self.broke(session, number, base, &why);
-                if let Some(err) = err {
-                    Self::tell(site, QueueId::default(), Some(&err));
-                }
+                self.broke(session, number, BrokenRing { base, err, is_told: false }, &why);
             }
         }
         self.wait(session, Waits::Memory(before));
     }
 
     /// Has a ring take no more chains.
-    fn begin_stop(&mut self, session: SessionId, number: u16) {
+    fn begin_stop(&mut self, site: &OwnSite<'_>, session: SessionId, number: u16) {
         let device = &mut self.all[session];
         match device.rings.get(&number) {
             Some(&Ring::Runs(id)) => {
-                self.queues[id].ring.stop();
+                self.stop(site, id);
                 self.wait(session, Waits::Stop(number));
             }
             Some(Ring::Broken(_)) => self.wait(session, Waits::Stop(number)),
@@ -199,6 +200,12 @@ impl Devices {
         }
     }
 
+    /// Has a ring that runs take no more chains but those of a server before this one.
+    fn stop(&mut self, site: &OwnSite<'_>, id: QueueId) {
+        self.queues[id].ring.stop();
+        self.queue(id, site.now());
+    }
+
     /// A ring is broken: it is gone until the front-end sets it up anew.
     pub(super) fn break_ring(
         &mut self,
@@ -207,15 +214,21 @@ impl Devices {
         why: &dyn fmt::Display,
     ) {
         let Queue { session, number, ring, err, .. } = self.remove_queue(site, id);
-        self.broke(session, number, ring.next_available(), why);
-        Self::tell(site, id, err.as_ref());
+        let works_on = self.in_flight.values().filter(|request| request.queue == id).count();
+        self.all[session].of_broken += u32::try_from(works_on).expect("a ring's chains are few");
+        let broken = BrokenRing { base: ring.next_available(), err, is_told: false };
+        self.broke(session, number, broken, why);
     }
 
-    fn broke(&mut self, session: SessionId, number: u16, base: u16, why: &dyn fmt::Display) {
-        let device = &mut self.all[session];
-        device.rings.insert(number, Ring::Broken(base));
-        device.broken.push((number, base));
-        self.waiting.push(session);
+    fn broke(
+        &mut self,
+        session: SessionId,
+        number: u16,
+        broken: BrokenRing,
+        why: &dyn fmt::Display,
+    ) {
+        self.all[session].rings.insert(number, Ring::Broken(broken));
+        self.has_to_wait(session);
         let device = &self.all[session];
         let of = format!("{}, ring {number}", device.export.name);
         self.report("a ring of a device is broken", &of, why);
@@ -231,17 +244,23 @@ impl Devices {
 
     /// Answers the orders, and forgets the devices, whose requests are done.
     pub(super) fn settle(&mut self, site: &mut OwnSite<'_>) {
+        self.is_unsettled = false;
         for session in std::mem::take(&mut self.waiting) {
             let Some(device) = self.all.get_mut(session) else { continue };
             if let Some(why) = device.leave {
                 if device.in_flight == 0 {
                     self.forget(session, why);
                 } else {
-                    self.waiting.push(session);
+                    self.waiting.insert(session);
                 }
                 continue;
             }
-            self.tell_broken(session);
+            if device.of_broken == 0 {
+                Self::tell_broken(site, device);
+            }
+            if device.has_to_tell() {
+                self.waiting.insert(session);
+            }
             let device = &mut self.all[session];
             match device.order.take() {
                 None => {}
@@ -265,7 +284,10 @@ impl Devices {
                     device.rings.clear();
                     device.answer(Answer::Done);
                 }
-                Some(waits) => self.wait(session, waits),
+                Some(waits) => {
+                    self.all[session].order = Some(waits);
+                    self.waiting.insert(session);
+                }
             }
         }
     }
@@ -275,30 +297,21 @@ impl Devices {
     fn has_stopped(&self, session: SessionId, number: u16) -> bool {
         match self.running(session, number) {
             Some(id) => self.queues[id].is_idle(),
-            None => !self.works_on_broken(session),
+            None => self.all[session].of_broken == 0,
         }
     }
 
-    /// Returns whether the disk works on a request of a device whose ring is broken.
-    fn works_on_broken(&self, session: SessionId) -> bool {
-        let is_of_broken = |request: &InFlight| {
-            request.session == session && !self.queues.contains_key(request.queue)
-        };
-        self.in_flight.values().any(is_of_broken)
-    }
-
-    /// Tells the front-end which rings are broken, when it may set them up anew.
-    fn tell_broken(&mut self, session: SessionId) {
-        if self.all[session].broken.is_empty() {
-            return;
-        }
-        if self.works_on_broken(session) {
-            self.waiting.push(session);
-            return;
-        }
-        let device = &mut self.all[session];
-        for (number, base) in std::mem::take(&mut device.broken) {
-            device.answers.send(FromDevice::Broken(number, base));
+    /// Tells the front-end which rings are broken, which it may set up anew: its session first.
+    fn tell_broken(site: &mut OwnSite<'_>, device: &mut Device) {
+        for (&number, ring) in &mut device.rings {
+            let Ring::Broken(broken) = ring else { continue };
+            if std::mem::replace(&mut broken.is_told, true) {
+                continue;
+            }
+            device.answers.send(FromDevice::Broken(number, broken.base));
+            if let Some(err) = &broken.err {
+                site.ring().signal(Token::Front(Operation::Err.token(QueueId::default())), err);
+            }
         }
     }
 
@@ -320,7 +333,7 @@ impl Devices {
     fn stopped(&mut self, site: &mut OwnSite<'_>, session: SessionId, number: u16) {
         let base = match self.all[session].rings.remove(&number) {
             Some(Ring::Runs(id)) => self.remove_queue(site, id).ring.next_available(),
-            Some(Ring::Broken(base)) => base,
+            Some(Ring::Broken(broken)) => broken.base,
             Some(Ring::Waits(_)) | None => unreachable!("it ran"),
         };
         self.all[session].answer(Answer::Base(base));

@@ -94,7 +94,18 @@ pub(super) struct Queue {
 impl Queue {
     /// Returns whether a visit would do something: it has a chain, or is broken.
     pub(super) fn has_work(&self) -> bool {
-        self.enabled && self.pending.is_none() && self.ring.peek() != Ok(false)
+        self.is_read() && self.pending.is_none() && self.ring.peek() != Ok(false)
+    }
+
+    /// Returns whether chains are taken of it. One that stops finishes what a server before this
+    /// one has taken, disabled or not: front-ends disable rings before they stop them.
+    pub(super) fn is_read(&self) -> bool {
+        self.enabled || self.ring.stops()
+    }
+
+    /// Returns whether it may be visited: what it has taken it does, whatever happens.
+    pub(super) fn may_be_visited(&self) -> bool {
+        self.is_read() || self.pending.is_some()
     }
 
     /// Returns whether all that was taken of it has been given back.

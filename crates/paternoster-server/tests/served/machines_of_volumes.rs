@@ -94,6 +94,20 @@ fn volume_that_is_made_by_request_has_its_socket_over_changes_and_restarts() {
     rig.end();
 }
 
+/// Nothing else happens on its disk.
+#[test]
+fn volume_is_removed_from_under_a_machine() {
+    let rig = pool(POOL);
+    let body = json!({"pool": "fast", "size": "8M", "vhost_user": "vm7"});
+    rig.control().put_volume("vm7", &body, true).expect("it is made");
+    let machine = rig.attach("vm7");
+    let (drain, wait) = (Some("0s".to_owned()), Some("20s".to_owned()));
+    let question = RemovalQuestion { drain, data: Data::Delete, wait };
+    assert_eq!(rig.control().remove_volume("vm7", &question), Ok(()));
+    drop(machine);
+    rig.end();
+}
+
 #[test]
 fn machine_is_told_of_another_size_and_may_use_it() {
     let rig = pool(POOL);
