@@ -44,7 +44,7 @@ pub use engine::{
 };
 pub use guest::{GuestBuffers, GuestMemory, GuestReads, GuestSlice};
 pub use owner::{Front, GrowError, Owner};
-pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring, WatchId};
+pub use ring::{Buffers, Completion, Fd, IoEngine, LastingId, Output, Ring};
 pub use token::{BackendToken, FrontToken, Token};
 pub use waiting::{LookStats, WaitStats};
 pub use waker::Waker;

@@ -238,6 +238,11 @@ impl Request {
         Ok(())
     }
 
+    /// The parts that its data is in.
+    pub fn parts(&self) -> usize {
+        self.data.len()
+    }
+
     /// Calls `each` for each part of where its data is: with the region of the part, where the part
     /// begins there, and its bytes.
     pub fn places(

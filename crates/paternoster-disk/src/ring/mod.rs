@@ -162,9 +162,9 @@ new_key_type! {
     struct OperationId;
 }
 
-/// Names a watch.
+/// Names an operation that goes on until it is ended, or may: a watch or a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchId(OperationId);
+pub struct LastingId(OperationId);
 
 /// What an eventfd is written.
 const ONE: [u8; 8] = 1_u64.to_ne_bytes();
@@ -334,24 +334,24 @@ impl<T> Ring<T> {
     }
 
     /// Completes each time that something has been written to the descriptor, which may be readable
-    /// already and is never read; until [`end_watch`](Self::end_watch). That it is readable at the
+    /// already and is never read; until [`end`](Self::end). That it is readable at the
     /// beginning may be told twice.
-    pub fn watch(&mut self, token: T, fd: &Fd) -> WatchId {
-        WatchId(self.start(token, Operation::Watch { fd: fd.clone() }))
+    pub fn watch(&mut self, token: T, fd: &Fd) -> LastingId {
+        LastingId(self.start(token, Operation::Watch { fd: fd.clone() }))
     }
 
-    /// Ends a watch: it completes no more.
-    pub fn end_watch(&mut self, WatchId(id): WatchId) {
+    /// Ends a watch or a signal: it completes no more.
+    pub fn end(&mut self, LastingId(id): LastingId) {
         match &mut self.engine {
-            Engine::IoUring(uring) => uring.end_watch(id),
-            Engine::Threads(threads) => threads.end_watch(id),
+            Engine::IoUring(uring) => uring.end(id),
+            Engine::Threads(threads) => threads.end(id),
         }
     }
 
     /// Adds 1 to an eventfd of somebody else: this thread does not wait, even if the kernel does
-    /// for ever.
-    pub fn signal(&mut self, token: T, fd: &Fd) {
-        self.start(token, Operation::Signal { fd: fd.clone() });
+    /// for ever, or until [`end`](Self::end).
+    pub fn signal(&mut self, token: T, fd: &Fd) -> LastingId {
+        LastingId(self.start(token, Operation::Signal { fd: fd.clone() }))
     }
 
     /// Does nothing, and completes in the order of the others.

@@ -229,10 +229,10 @@ impl<T> Uring<T> {
         !self.kernel.completion().is_empty() || self.kernel.submission().taskrun()
     }
 
-    pub(super) fn end_watch(&mut self, id: OperationId) {
+    pub(super) fn end(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get_mut(id) else { return };
         (operation.token, operation.held) = (None, Held::End);
-        // PollRemove would not remove one that has something to tell.
+        // PollRemove would not remove a watch that has something to tell.
         let entry = opcode::AsyncCancel::new(id.data().as_ffi()).build();
         self.push(entry, None, Held::End, None, None);
     }

@@ -20,6 +20,9 @@ pub(super) const QUEUES: u16 = 64;
 /// The bytes of a request that are counted beside its data: its pieces and its places in tables.
 pub(super) const COST: usize = 4096;
 
+/// The same of each part of it in the guest.
+pub(super) const PART: usize = 16;
+
 /// Bytes that the requests of a device hold at most, of which one always fits. What has no room
 /// stays in the guest.
 const BYTES: usize = 8 << 20;

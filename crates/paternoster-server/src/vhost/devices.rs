@@ -26,7 +26,7 @@ use paternoster_vhost::blk::{self, Op, Request, Status};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
-use super::device::{COST, Device, Waits};
+use super::device::{COST, Device, PART, Waits};
 use super::queue::{Operation, Queue, QueueId, Taken};
 use super::{FromDevice, NewDevice, SessionId};
 use crate::clients::{
@@ -42,6 +42,10 @@ new_key_type! {
 
 /// How long a ring is looked at after it had something.
 const LOOKS: Nanos = Nanos::from_millis(10);
+
+/// Bytes of a guest that are copied in a unit of work, and parts of a request that are found in it.
+const COPIED: usize = 32 << 10;
+const FOUND: usize = 32;
 
 /// A request that the disk works on.
 #[derive(Debug)]
@@ -146,7 +150,7 @@ impl Devices {
         match operation {
             Operation::Kick => self.queue(id, site.now()),
             Operation::Call => {
-                queue.is_calling = false;
+                queue.calling = None;
                 if std::mem::take(&mut queue.calls_again) {
                     self.call(site, id);
                 }
@@ -361,7 +365,8 @@ impl Devices {
                 return 1;
             }
         };
-        let cost = COST + data_of(op);
+        let parts = taken.request.parts();
+        let (cost, units) = (COST + data_of(op) + PART * parts, units_of(op, parts));
         if !device.hold(id, cost) {
             self.held_back.push(device.export.tenant);
             self.queues[id].pending = Some(taken);
@@ -380,7 +385,7 @@ impl Devices {
             }
         }
         self.have_room.push(session);
-        1
+        units
     }
 
     /// Queues the ring that is the next to hold something more of a device.
@@ -410,11 +415,11 @@ impl Devices {
     fn call(&mut self, site: &mut OwnSite<'_>, id: QueueId) {
         let queue = &mut self.queues[id];
         let Some(call) = &queue.call else { return };
-        if std::mem::replace(&mut queue.is_calling, true) {
+        if queue.calling.is_some() {
             queue.calls_again = true;
         } else {
             let token = Token::Front(Operation::Call.token(id));
-            site.ring().signal(token, call);
+            queue.calling = Some(site.ring().signal(token, call));
         }
     }
 
@@ -499,6 +504,13 @@ fn data_of(op: Op) -> usize {
         }
         Op::Flush | Op::GetId | Op::Discard { .. } | Op::WriteZeroes { .. } => 0,
     }
+}
+
+/// The units of work that it is to take a request: one, and more for what is long or in many
+/// places. What is read is copied later.
+fn units_of(op: Op, parts: usize) -> i32 {
+    let copied = if matches!(op, Op::Write { .. }) { data_of(op) / COPIED } else { 0 };
+    1 + i32::try_from(copied + parts / FOUND).expect("a request is bounded")
 }
 
 /// Copies what was read into the guest.

@@ -9,7 +9,7 @@
 //!
 //! A front-end that begins a message has ten seconds for the rest, and one that does not read what
 //! it is answered is cut off when its socket is full. What one sends costs the others a few
-//! messages at a time.
+//! messages at a time. One that hangs up is missed even while its socket is not read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,6 +50,7 @@ const PIECES: usize = 16;
 enum Token {
     Accept(u64),
     Readable(SessionId),
+    HungUp(SessionId),
     Wake,
 }
 
@@ -163,6 +164,14 @@ impl FrontEnds {
                     self.receive(id);
                 }
             }
+            // One whose order or device is waited for is not read, and would not be missed.
+            Token::HungUp(id) => {
+                let is_unread =
+                    |one: &FrontEnd| one.session.as_ref().is_none_or(|it| it.wanted() == 0);
+                if self.all.get(id).is_some_and(is_unread) {
+                    self.end(id, Leave::HungUp);
+                }
+            }
             Token::Wake => {}
         }
     }
@@ -265,6 +274,7 @@ impl FrontEnds {
             is_watched: false,
             due: None,
         };
+        self.ring.poll_hang_up(Token::HungUp(id), &front_end.socket);
         self.all.insert(id, front_end);
         let new = NewDevice {
             export: Arc::clone(&entry.export),

@@ -55,7 +55,7 @@ impl Devices {
                 Some(&mut Ring::Runs(id)) => {
                     let ring = site.ring();
                     let kick = ring.watch(Token::Front(Operation::Kick.token(id)), &file);
-                    ring.end_watch(std::mem::replace(&mut self.queues[id].kick, kick));
+                    ring.end(std::mem::replace(&mut self.queues[id].kick, kick));
                 }
                 Some(Ring::Broken(_)) | None => {}
             },
@@ -140,7 +140,7 @@ impl Devices {
             is_looked_at: false,
             had_some: now,
             has_changed: false,
-            is_calling: false,
+            calling: None,
             calls_again: false,
         });
         self.all[session].rings.insert(number, Ring::Runs(id));
@@ -237,7 +237,10 @@ impl Devices {
     /// Takes a ring away that runs. What the disk works on of it ends unanswered.
     pub(super) fn remove_queue(&mut self, site: &mut OwnSite<'_>, id: QueueId) -> Queue {
         let queue = self.queues.remove(id).expect("it runs");
-        site.ring().end_watch(queue.kick);
+        site.ring().end(queue.kick);
+        if let Some(calling) = queue.calling {
+            site.ring().end(calling);
+        }
         self.all[queue.session].waiting.retain(|&waiting| waiting != id);
         queue
     }

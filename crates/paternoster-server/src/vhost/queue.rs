@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paternoster::Instant;
-use paternoster_disk::{Fd, FrontToken, WatchId};
+use paternoster_disk::{Fd, FrontToken, LastingId};
 use paternoster_vhost::blk::Request;
 use paternoster_vhost::{Memory, SplitRing};
 use slotmap::{Key, KeyData, new_key_type};
@@ -73,7 +73,7 @@ pub(super) struct Queue {
     /// Whether the front-end lets it be read.
     pub(super) enabled: bool,
     /// What tells of kicks.
-    pub(super) kick: WatchId,
+    pub(super) kick: LastingId,
     pub(super) call: Option<Fd>,
     pub(super) err: Option<Fd>,
     /// A request that waits until its device holds less.
@@ -86,8 +86,8 @@ pub(super) struct Queue {
     pub(super) had_some: Instant,
     /// Whether something has been given back in this round, or a call is owed.
     pub(super) has_changed: bool,
-    /// Whether a call is in flight, and whether there has to be another.
-    pub(super) is_calling: bool,
+    /// A call that is in flight, and whether there has to be another.
+    pub(super) calling: Option<LastingId>,
     pub(super) calls_again: bool,
 }
 

@@ -297,6 +297,34 @@ fn ring_that_waits_for_memory_is_called_by_what_comes_meanwhile() {
     rig.end();
 }
 
+/// Its session does not read meanwhile, and there is nobody to answer.
+#[test]
+fn front_end_that_hangs_up_while_it_waits_is_missed() {
+    let slow = "backend = \"modelled\"\nservers = 1\nservice_us = 3000000";
+    let rig = Rig::start(&ONE.replace("backend = \"memory\"", slow));
+    let mut machine = attach(&rig, Shape::default());
+    machine.ask(0, &Ask::Read(0, 4096)).expect("room");
+    assert_eq!(machine.wait(0, Duration::from_millis(50)).expect("it waits"), []);
+    let stop = [request::GET_VRING_BASE, 1, 8, 0, 0].map(u32::to_ne_bytes).concat();
+    machine.front_end.send_bytes(&stop, &[]).expect("the socket takes it");
+    thread::sleep(Duration::from_millis(50));
+    drop(machine);
+    // The next is refused for no longer than that takes, though its device is to wait for what the
+    // first had in the disk.
+    let (path, dropped) = (rig.dir.path().join("gold.vhost"), Instant::now());
+    let mut refused = dropped;
+    let mut next = loop {
+        match Machine::attach(&path, Shape::default()) {
+            Ok(machine) => break machine,
+            Err(_) => refused = Instant::now(),
+        }
+    };
+    assert!(refused - dropped < Duration::from_secs(2), "{:?}", refused - dropped);
+    assert_eq!(next.do_one(&Ask::GetId).expect("done").0, OK);
+    drop(next);
+    rig.end();
+}
+
 #[test]
 fn front_end_that_comes_back_is_attached_when_the_disk_is_done_with_what_it_had() {
     let (rig, machine) = machine_in_the_middle_of_a_read();

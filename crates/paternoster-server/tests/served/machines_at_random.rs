@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use paternoster_load::{Ask, Machine, Shape};
-use paternoster_vhost::proto::Features;
+use paternoster_vhost::proto::{Features, request};
 
 use crate::support::{PATIENCE, Rig};
 
@@ -166,6 +166,9 @@ impl Session<'_> {
             // Under requests.
             34..=35 => self.machine.tell_memory().expect("it is obeyed"),
             36..=37 => {
+                if self.known.rng.bool() {
+                    self.disable(shape.queues);
+                }
                 for ring in 0..shape.queues {
                     self.machine.stop(ring).expect("it stops");
                 }
@@ -177,6 +180,11 @@ impl Session<'_> {
                 let ring = self.known.rng.usize(0..self.machine.rings.len());
                 let Machine { rings, guest, .. } = &mut self.machine;
                 rings[ring].run_ahead(guest, 1000).expect("it kicks");
+                if self.known.rng.bool() {
+                    self.disable(shape.queues);
+                    let ring = u16::try_from(ring).expect("few");
+                    self.machine.stop(ring).expect("it stops");
+                }
                 return After::Left;
             }
             _ if shape.sealed => {}
@@ -193,6 +201,15 @@ impl Session<'_> {
             }
         }
         After::More
+    }
+
+    /// Has no ring be read.
+    fn disable(&mut self, rings: u16) {
+        for ring in 0..u32::from(rings) {
+            let body = [ring, 0].map(u32::to_ne_bytes).concat();
+            let front_end = &mut self.machine.front_end;
+            front_end.tell(request::SET_VRING_ENABLE, &body, &[]).expect("it is obeyed");
+        }
     }
 
     /// Asks for something that is in nobody's way, where there is a slot.

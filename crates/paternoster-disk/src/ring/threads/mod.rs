@@ -90,8 +90,12 @@ impl<T> Threads<T> {
         }
     }
 
-    pub(super) fn end_watch(&mut self, id: OperationId) {
-        self.operations.remove(id);
+    /// A signal that the kernel lets wait keeps its thread.
+    pub(super) fn end(&mut self, id: OperationId) {
+        let ended = self.operations.remove(id);
+        if let Some(InFlight { socket: Some(watch), .. }) = ended {
+            self.readiness.forget(watch.fd());
+        }
     }
 
     pub(super) fn wait(&mut self, until: Option<u64>) -> io::Result<()> {

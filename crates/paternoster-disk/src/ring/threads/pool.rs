@@ -16,12 +16,12 @@ use std::thread::{self, JoinHandle};
 
 use bytes::{Bytes, BytesMut};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{fallocate, fdatasync};
 use rustix::io::{Errno, preadv, pwritev, retry_on_intr};
 use smallvec::SmallVec;
 
-use crate::ring::{Buffers, ONE, Operation, OperationId, Output, Room};
+use crate::ring::{Buffers, Fd, ONE, Operation, OperationId, Output, Room};
 use crate::spare::aligned;
 
 /// Threads at most, and so operations that the kernel has at once.
@@ -177,6 +177,8 @@ fn carry_out(operation: Operation) -> Done {
         Operation::Allocate { fd, mode, offset, len } => {
             Done::of(retry_on_intr(|| fallocate(&fd, mode, offset, len)).map(|()| 0))
         }
+        // One that is full tells what there is to tell, and a write would wait until it is read.
+        Operation::Signal { fd } if !is_writable(&fd) => Done::of(Ok(0)),
         Operation::Signal { fd } => {
             Done::of(retry_on_intr(|| rustix::io::write(&fd, &ONE)).map(|_| 0))
         }
@@ -187,6 +189,11 @@ fn carry_out(operation: Operation) -> Done {
         | Operation::Watch { .. }
         | Operation::Nop => unreachable!("the pool is for files"),
     }
+}
+
+fn is_writable(fd: &Fd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&now)), Ok(0))
 }
 
 /// Reads. What is for a machine is read into memory of ours and copied.

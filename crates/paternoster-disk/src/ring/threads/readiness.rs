@@ -1,7 +1,7 @@
 //! Which descriptors may be ready, as epoll tells when they become so.
 //!
-//! A descriptor is watched from its first operation until it is closed. It is taken for ready until
-//! a trial has found that it is not:
+//! A descriptor is watched from its first operation until it is closed, or forgotten. It is taken
+//! for ready until a trial has found that it is not:
 //!
 //! ```text
 //!   ready ── a trial is blocked, or has drained it ──▶ not ready ── epoll's event ──▶ ready
@@ -89,6 +89,16 @@ impl Readiness {
         }
         self.watched.insert(number, Watched::new(fd));
         Ok(true)
+    }
+
+    /// Watches it no more: whoever else has it open may keep it so for long.
+    pub(super) fn forget(&mut self, fd: &Fd) {
+        let number = fd.as_raw_fd();
+        if self.watched.get(&number).is_some_and(|watched| watched.is(fd)) {
+            self.watched.remove(&number);
+            // It is there.
+            let _ = epoll::delete(&self.epoll, fd);
+        }
     }
 
     /// Notes that a trial has taken all that there was.
