@@ -1,6 +1,6 @@
 //! Answers the control plane: it asks the owners of a running server's disks by message.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, mpsc};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::ctl::{
 use crate::following::Following;
 use crate::messages::GroupSettings;
 use crate::reload::Reload;
+use crate::service_manager::ServiceManager;
 use crate::stat::{Detail, Stat};
 
 /// How long the owner of a disk may take to answer.
@@ -31,19 +32,41 @@ pub struct ControlHandle {
     /// Where it was read; none where it was not in a file.
     file: Option<PathBuf>,
     catalogue: Arc<Catalogue>,
+    manager: ServiceManager,
 }
 
 impl ControlHandle {
     /// Of a server of that configuration, which serves what the catalogue says.
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
-        Self { config, file: None, catalogue }
+        Self { config, file: None, catalogue, manager: ServiceManager::default() }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
     #[must_use]
     pub fn with_file(self, file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()), ..self }
+    }
+
+    /// Has this manager told of reloads.
+    #[must_use]
+    pub(crate) fn with_manager(self, manager: ServiceManager) -> Self {
+        Self { manager, ..self }
+    }
+
+    /// Reads the file again, and does what it says or tells what that would be.
+    fn reload_file(&self, path: &Path, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
+        // To the end, so that of two who ask at once the second compares with what the first left.
+        let mut following = self.catalogue.following();
+        let reload = Reload::read(path, &self.config, &self.catalogue)?;
+        match mode {
+            ReloadMode::DryRun => reload.would_do(),
+            ReloadMode::Apply => {
+                let before = following.file.clone();
+                let before = before.as_deref().unwrap_or(&self.config);
+                reload.apply(before, &self.catalogue, &mut following)
+            }
+        }
     }
 
     /// Held until owners have what is set of groups, so that no file is read or followed in
@@ -185,16 +208,9 @@ impl Control for ControlHandle {
 
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
         let path = self.file.as_deref().ok_or(ReloadError::NoFile)?;
-        // To the end, so that of two who ask at once the second compares with what the first left.
-        let mut following = self.catalogue.following();
-        let reload = Reload::read(path, &self.config, &self.catalogue)?;
         match mode {
-            ReloadMode::DryRun => reload.would_do(),
-            ReloadMode::Apply => {
-                let before = following.file.clone();
-                let before = before.as_deref().unwrap_or(&self.config);
-                reload.apply(before, &self.catalogue, &mut following)
-            }
+            ReloadMode::DryRun => self.reload_file(path, mode),
+            ReloadMode::Apply => self.manager.around_reload(|| self.reload_file(path, mode)),
         }
     }
 

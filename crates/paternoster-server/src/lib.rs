@@ -37,6 +37,7 @@ mod reload;
 mod rings;
 mod serve;
 mod server;
+mod service_manager;
 mod signals;
 pub mod sockets;
 pub mod stat;

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, ReloadMode};
 use crate::server::Server;
+use crate::service_manager::ServiceManager;
 use crate::signals;
 use crate::sockets::Patience;
 
@@ -33,9 +34,11 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
         acquire(config, Patience::a_while()).map_err(Obstacles::into_error)?;
     let mut server = Server::start_with(config, for_server, &ends)?;
+    let manager = ServiceManager::OF_PROCESS;
+    let control = server.control().with_manager(manager);
     let control = match file {
-        Some(file) => server.control().with_file(file),
-        None => server.control(),
+        Some(file) => control.with_file(file),
+        None => control,
     };
     reload_at(hang_up, control.clone()).context("cannot start the thread of reloads")?;
     let control: Arc<dyn Control> = Arc::new(control);
@@ -51,9 +54,11 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
         None => None,
     };
     let lines = [server.uris(), server.machines()].concat();
+    manager.ready(config.exports.iter().filter(|export| export.keys.export).count());
     let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     tracing::info!("{why}: shutting down");
+    manager.stopping(&why);
     server.begin_shutdown();
     if let Some((ctl_server, file)) = ctl_server {
         drop(file);

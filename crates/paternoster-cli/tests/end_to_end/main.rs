@@ -21,6 +21,7 @@ mod model;
 mod reload;
 mod restart;
 mod schema;
+mod service_manager;
 mod settings;
 mod shutdown;
 mod signals;
