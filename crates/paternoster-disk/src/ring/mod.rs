@@ -340,7 +340,8 @@ impl<T> Ring<T> {
         LastingId(self.start(token, Operation::Watch { fd: fd.clone() }))
     }
 
-    /// Ends a watch or a signal: it completes no more.
+    /// Ends a watch or a signal: it completes no more. By threads a signal that waits in the kernel
+    /// keeps one of 64 threads until it is over.
     pub fn end(&mut self, LastingId(id): LastingId) {
         match &mut self.engine {
             Engine::IoUring(uring) => uring.end(id),

@@ -528,10 +528,10 @@ fn signal_that_blocks_holds_nothing_else_up_and_can_be_ended() {
         for signal in signals {
             ring.end(signal);
         }
-        while ring.in_flight() > 0 {
+        // Nobody keeps it open.
+        while ring.in_flight() > 0 || Arc::strong_count(&full) > 1 {
             told_within(&mut ring, MILLISECOND);
         }
-        assert_eq!(Arc::strong_count(&full), 1, "nobody keeps it open");
         drop(ring);
     });
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use paternoster_disk::{Capabilities, Fd, GuestBuffers, GuestReads, GuestSlice};
+use paternoster_disk::{Capabilities, Fd, GuestBuffers, GuestReads, GuestSlice, LastingId};
 use paternoster_vhost::blk;
 use paternoster_vhost::proto::Features;
 use paternoster_vhost::{Answer, Inflight, Memory, Region, Start};
@@ -76,6 +76,14 @@ pub(super) struct BrokenRing {
     /// What tells the front-end.
     pub(super) err: Option<Fd>,
     pub(super) is_told: bool,
+    /// The signal by which it is told, which may wait for ever.
+    pub(super) telling: Option<LastingId>,
+}
+
+impl BrokenRing {
+    pub(super) fn new(base: u16, err: Option<Fd>) -> Self {
+        Self { base, err, is_told: false, telling: None }
+    }
 }
 
 /// An order that waits until requests are done.

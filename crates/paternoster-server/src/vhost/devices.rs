@@ -272,7 +272,10 @@ impl Devices {
         for id in std::mem::take(&mut self.looked_at) {
             let Some(queue) = self.queues.get_mut(id) else { continue };
             let is_idle = now.saturating_since(queue.had_some) > LOOKS;
-            if is_idle && !queue.has_work() && queue.ring.allow_kicks() == Ok(false) {
+            // Whatever has come to a ring that is not read: it is queued again when it is.
+            let may_sleep =
+                |queue: &mut Queue| queue.ring.allow_kicks() == Ok(false) || !queue.is_read();
+            if is_idle && !queue.has_work() && may_sleep(queue) {
                 queue.is_looked_at = false;
                 continue;
             }
@@ -432,7 +435,7 @@ impl Devices {
             self.remove_queue(site, id);
         }
         let device = &mut self.all[session];
-        device.rings.clear();
+        Self::clear_rings(site, device);
         device.waiting.clear();
         self.held_back.push(device.export.tenant);
         self.has_to_wait(session);

@@ -45,6 +45,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Pieces of messages that are taken of one front-end at a time.
 const PIECES: usize = 16;
 
+/// Messages of owners that are taken before sockets are looked at.
+const MESSAGES: usize = 256;
+
 /// Names an operation on the thread's ring.
 #[derive(Clone, Copy, Debug)]
 enum Token {
@@ -56,6 +59,7 @@ enum Token {
 
 /// A front-end that is connected.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 struct FrontEnd {
     socket: Fd,
     peer: Peer,
@@ -75,6 +79,8 @@ struct FrontEnd {
     knows_bases: bool,
     /// Whether its socket is waited for.
     is_watched: bool,
+    /// Whether it has hung up: what it sent before that is still obeyed.
+    has_hung_up: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
     due: Option<u64>,
 }
@@ -138,8 +144,12 @@ impl FrontEnds {
                 self.watch_waker();
             }
             // First: a front-end may know of what is in there, and go by it.
-            while let Ok(message) = self.inbox.try_recv() {
+            for left in (0..MESSAGES).rev() {
+                let Ok(message) = self.inbox.try_recv() else { break };
                 self.take(message);
+                if left == 0 {
+                    self.handle.waker.wake();
+                }
             }
             for completion in completions.drain(..) {
                 self.handle(completion);
@@ -166,6 +176,9 @@ impl FrontEnds {
             }
             // One whose order or device is waited for is not read, and would not be missed.
             Token::HungUp(id) => {
+                if let Some(front_end) = self.all.get_mut(id) {
+                    front_end.has_hung_up = true;
+                }
                 let is_unread =
                     |one: &FrontEnd| one.session.as_ref().is_none_or(|it| it.wanted() == 0);
                 if self.all.get(id).is_some_and(is_unread) {
@@ -272,6 +285,7 @@ impl FrontEnds {
             is_warned: false,
             knows_bases: false,
             is_watched: false,
+            has_hung_up: false,
             due: None,
         };
         self.ring.poll_hang_up(Token::HungUp(id), &front_end.socket);
@@ -316,6 +330,10 @@ impl FrontEnds {
             let session = front_end.session.as_mut().expect("it has begun");
             let wanted = session.wanted();
             if wanted == 0 {
+                // Nobody is there to be answered.
+                if front_end.has_hung_up {
+                    self.end(id, Leave::HungUp);
+                }
                 return;
             }
             let mut bytes = vec![0; wanted];

@@ -176,7 +176,7 @@ impl Devices {
         for (number, start) in device.take_waiting() {
             let (base, err) = (start.base, start.err.clone());
             if let Err(why) = self.start(site, session, number, start) {
-                self.broke(session, number, BrokenRing { base, err, is_told: false }, &why);
+                self.broke(session, number, BrokenRing::new(base, err), &why);
             }
         }
         self.wait(session, Waits::Memory(before));
@@ -216,7 +216,7 @@ impl Devices {
         let Queue { session, number, ring, err, .. } = self.remove_queue(site, id);
         let works_on = self.in_flight.values().filter(|request| request.queue == id).count();
         self.all[session].of_broken += u32::try_from(works_on).expect("a ring's chains are few");
-        let broken = BrokenRing { base: ring.next_available(), err, is_told: false };
+        let broken = BrokenRing::new(ring.next_available(), err);
         self.broke(session, number, broken, why);
     }
 
@@ -241,8 +241,22 @@ impl Devices {
         if let Some(calling) = queue.calling {
             site.ring().end(calling);
         }
-        self.all[queue.session].waiting.retain(|&waiting| waiting != id);
+        let waiting = &mut self.all[queue.session].waiting;
+        let is_first = waiting.front() == Some(&id);
+        waiting.retain(|&waiting| waiting != id);
+        if let (true, Some(&next)) = (is_first, waiting.front()) {
+            self.queue(next, site.now());
+        }
         queue
+    }
+
+    /// Forgets the rings of a device.
+    pub(super) fn clear_rings(site: &mut OwnSite<'_>, device: &mut Device) {
+        for ring in std::mem::take(&mut device.rings).into_values() {
+            if let Ring::Broken(BrokenRing { telling: Some(telling), .. }) = ring {
+                site.ring().end(telling);
+            }
+        }
     }
 
     /// Answers the orders, and forgets the devices, whose requests are done.
@@ -284,7 +298,7 @@ impl Devices {
                         self.remove_queue(site, id);
                     }
                     let device = &mut self.all[session];
-                    device.rings.clear();
+                    Self::clear_rings(site, device);
                     device.answer(Answer::Done);
                 }
                 Some(waits) => {
@@ -313,7 +327,8 @@ impl Devices {
             }
             device.answers.send(FromDevice::Broken(number, broken.base));
             if let Some(err) = &broken.err {
-                site.ring().signal(Token::Front(Operation::Err.token(QueueId::default())), err);
+                let token = Token::Front(Operation::Err.token(QueueId::default()));
+                broken.telling = Some(site.ring().signal(token, err));
             }
         }
     }
