@@ -72,8 +72,8 @@ pub(crate) struct Devices {
     pub(super) waiting: BTreeSet<SessionId>,
     /// Whether one has come to them since they were looked at.
     pub(super) is_unsettled: bool,
-    /// Devices that may hold something more, in this visit.
-    have_room: Vec<SessionId>,
+    /// Devices whose next ring that waits is to be queued, when no visit is under way.
+    pub(super) have_room: Vec<SessionId>,
     /// Tenants of which it is to be told whether memory holds them back.
     held_back: Vec<TenantId>,
     /// Whether the server is being stopped: nothing more is taken.
@@ -162,13 +162,12 @@ impl Devices {
     /// Gives the disk what has arrived, as much as fits into a round. Returns who is gone.
     pub(crate) fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
         self.look(site);
+        self.wake_those_with_room(site.now());
         self.rotation.begin_round();
         while let Some((tenant, id)) = self.rotation.next() {
             let units = self.work_for(site, id);
             self.rotation.charge(tenant, units.max(1));
-            for session in std::mem::take(&mut self.have_room) {
-                self.wake_next(session, site.now());
-            }
+            self.wake_those_with_room(site.now());
             if self.queues.get(id).is_some_and(Queue::has_work) {
                 // It was the quantum that ended this.
                 self.queue(id, site.now());
@@ -389,6 +388,12 @@ impl Devices {
         }
         self.have_room.push(session);
         units
+    }
+
+    fn wake_those_with_room(&mut self, now: Instant) {
+        for session in std::mem::take(&mut self.have_room) {
+            self.wake_next(session, now);
+        }
     }
 
     /// Queues the ring that is the next to hold something more of a device.

@@ -143,7 +143,9 @@ impl Devices {
             calling: None,
             calls_again: false,
         });
-        self.all[session].rings.insert(number, Ring::Runs(id));
+        if let Some(before) = self.all[session].rings.insert(number, Ring::Runs(id)) {
+            Self::forget_ring(site, &before);
+        }
         // A call is owed, and chains may be there for which nobody kicks.
         self.note_change(id);
         self.queue(id, now);
@@ -241,11 +243,12 @@ impl Devices {
         if let Some(calling) = queue.calling {
             site.ring().end(calling);
         }
-        let waiting = &mut self.all[queue.session].waiting;
-        let is_first = waiting.front() == Some(&id);
-        waiting.retain(|&waiting| waiting != id);
-        if let (true, Some(&next)) = (is_first, waiting.front()) {
-            self.queue(next, site.now());
+        let device = &mut self.all[queue.session];
+        let is_first = device.waiting.front() == Some(&id);
+        device.waiting.retain(|&waiting| waiting != id);
+        if is_first && device.leave.is_none() {
+            // In a visit no ring may be queued.
+            self.have_room.push(queue.session);
         }
         queue
     }
@@ -253,9 +256,14 @@ impl Devices {
     /// Forgets the rings of a device.
     pub(super) fn clear_rings(site: &mut OwnSite<'_>, device: &mut Device) {
         for ring in std::mem::take(&mut device.rings).into_values() {
-            if let Ring::Broken(BrokenRing { telling: Some(telling), .. }) = ring {
-                site.ring().end(telling);
-            }
+            Self::forget_ring(site, &ring);
+        }
+    }
+
+    /// A ring is no more, nor is what tells that it is broken.
+    fn forget_ring(site: &mut OwnSite<'_>, ring: &Ring) {
+        if let Ring::Broken(BrokenRing { telling: Some(telling), .. }) = ring {
+            site.ring().end(*telling);
         }
     }
 
@@ -351,7 +359,10 @@ impl Devices {
     fn stopped(&mut self, site: &mut OwnSite<'_>, session: SessionId, number: u16) {
         let base = match self.all[session].rings.remove(&number) {
             Some(Ring::Runs(id)) => self.remove_queue(site, id).ring.next_available(),
-            Some(Ring::Broken(broken)) => broken.base,
+            Some(ref ring @ Ring::Broken(ref broken)) => {
+                Self::forget_ring(site, ring);
+                broken.base
+            }
             Some(Ring::Waits(_)) | None => unreachable!("it ran"),
         };
         self.all[session].answer(Answer::Base(base));

@@ -275,6 +275,29 @@ fn rings_that_are_disabled_stop_when_what_was_taken_of_them_is_done() {
     rig.end();
 }
 
+/// It ends in the middle of a visit, while two of its rings wait for room.
+#[test]
+fn memory_that_is_taken_away_while_rings_wait_for_room_ends_its_device_alone() {
+    let slow = "backend = \"modelled\"\nservers = 1\nservice_us = 20000";
+    let rig = Rig::start(&ONE.replace("backend = \"memory\"", slow));
+    let shape = Shape { queues: 3, slots: 8, room: 1 << 20, sealed: false, ..Shape::default() };
+    let mut machine = attach(&rig, shape);
+    let data = vec![7; 1 << 20];
+    for slot in 0..8 {
+        for ring in 0..2 {
+            machine.ask(ring, &Ask::Write(slot * 2048, &data)).expect("room");
+        }
+    }
+    machine.wait_for_any(PATIENCE).expect("it is served");
+    rustix::fs::ftruncate(machine.guest.file(), 0).expect("nobody forbids it");
+    machine.rings[2].kick().expect("it counts");
+    until_cut_off(&mut machine);
+    drop(machine);
+    rig.until_empty();
+    check_neighbours(&rig);
+    rig.end();
+}
+
 /// A ring may start before there is memory: then it waits, and all that is said of it holds.
 #[test]
 fn ring_that_waits_for_memory_is_called_by_what_comes_meanwhile() {
