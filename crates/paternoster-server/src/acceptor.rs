@@ -14,9 +14,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -115,17 +113,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn unix(listener: UnixListener, exports: ExportTable) -> Self {
-        Self { fd: Arc::new(listener.into()), is_tcp: false, exports: Arc::new(exports) }
-    }
-
-    pub(crate) fn tcp(listener: TcpListener, exports: ExportTable) -> Self {
-        Self { fd: Arc::new(listener.into()), is_tcp: true, exports: Arc::new(exports) }
-    }
-
-    /// Returns the socket.
-    pub(crate) fn socket(&self) -> Fd {
-        self.fd.clone()
+    pub(crate) fn new(fd: Fd, is_tcp: bool, exports: ExportTable) -> Self {
+        Self { fd, is_tcp, exports: Arc::new(exports) }
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -19,14 +20,13 @@ use crate::admission::Descriptors;
 use crate::borders;
 use crate::catalogue::{Records, Store};
 use crate::common::Common;
-use crate::config::{Config, DiskConfig, ExportConfig, VolumeConfig, shown_span};
+use crate::config::{Config, DiskConfig, ExportConfig, ListenAddress, VolumeConfig, shown_span};
 use crate::ctl;
+use crate::passed::PassedSockets;
 use crate::rings;
-use crate::sockets::{BoundSocket, Patience, SocketFile, bind_unix_with};
+use crate::sockets::{BoundSocket, Patience, SocketFile};
+use crate::uri::Place;
 use crate::vhost::VhostSocket;
-
-/// Only the user who runs the server may ask it.
-const CTL_MODE: u32 = 0o600;
 
 /// What serves clients.
 pub(crate) struct ForServer {
@@ -55,7 +55,7 @@ pub(crate) struct Acquired {
 
 /// What answers the operator.
 pub(crate) struct ForControl {
-    pub(crate) ctl: Option<(UnixListener, SocketFile)>,
+    pub(crate) ctl: Option<(UnixListener, Option<SocketFile>)>,
     pub(crate) metrics: Option<TcpListener>,
 }
 
@@ -91,27 +91,37 @@ impl Obstacles {
 /// patience.
 pub(crate) fn acquire(
     config: &Config,
+    mut passed: PassedSockets,
     patience: Patience,
 ) -> Result<(ForServer, ForControl), Obstacles> {
     let mut refused = Obstacles::default();
-    let control = for_control(config, patience, &mut refused);
-    let server = for_server(config, patience, &mut refused);
+    let control = for_control(config, &mut passed, patience, &mut refused);
+    let server = for_server(config, &mut passed, patience, &mut refused);
+    passed.end();
     server.zip(control).ok_or(refused)
 }
 
 /// Takes what clients are served with.
 pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles> {
     let mut refused = Obstacles::default();
-    for_server(config, Patience::a_while(), &mut refused).ok_or(refused)
+    let mut passed = PassedSockets::default();
+    for_server(config, &mut passed, Patience::a_while(), &mut refused).ok_or(refused)
 }
 
 /// Returns why `serve` would not start now, a sentence each: what it is refused by the machine, and
-/// what others have, with the name of who that is. For a moment what is free is taken.
+/// what others have, with the name of who that is. For a moment what is free is taken. Of sockets
+/// that are passed nothing is said: a service manager passes them to the server alone.
 pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
-    let ctl = config.ctl.as_deref();
-    let made = ctl.filter(|path| ctl::makes_directory(path)).and_then(Path::parent);
+    let mut config = config.clone();
+    let is_passed = |address: &ListenAddress| matches!(address, ListenAddress::Passed { .. });
+    config.listen.retain(|listen| !is_passed(&listen.address));
+    config.ctl = config.ctl.filter(|address| !is_passed(address));
+    let made = match &config.ctl {
+        Some(ListenAddress::Unix { path, .. }) if ctl::makes_directory(path) => path.parent(),
+        _ => None,
+    };
     let state = config.keys.state_dir.as_deref().filter(|path| !path.exists());
-    let refused = acquire(config, patience).err().unwrap_or_default();
+    let refused = acquire(&config, PassedSockets::default(), patience).err().unwrap_or_default();
     for directory in made.into_iter().chain(state) {
         // It was made to see whether it can be. Where somebody else uses it by now, it stays.
         let _ = fs::remove_dir(directory);
@@ -119,28 +129,66 @@ pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
     refused.lines()
 }
 
-fn for_control(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForControl> {
-    let ctl = config.ctl.as_deref().map(|path| control_socket(path, patience)).transpose();
+fn for_control(
+    config: &Config,
+    passed: &mut PassedSockets,
+    patience: Patience,
+    refused: &mut Obstacles,
+) -> Option<ForControl> {
+    let ctl = config.ctl.as_ref();
+    let ctl = ctl.map(|address| control_socket(address, passed, patience)).transpose();
     let ctl = refused.note(ctl);
     let metrics = config.keys.metrics.map(|address| patience.bind_tcp(address)).transpose();
     let metrics = refused.note(metrics.map_err(Into::into));
     Some(ForControl { ctl: ctl?, metrics: metrics? })
 }
 
-fn control_socket(path: &Path, patience: Patience) -> Result<(UnixListener, SocketFile)> {
-    ctl::make_directory(path)
-        .with_context(|| format!("no directory for the control socket {}", path.display()))?;
-    let listener = bind_unix_with(path, CTL_MODE, patience)
+fn control_socket(
+    address: &ListenAddress,
+    passed: &mut PassedSockets,
+    patience: Patience,
+) -> Result<(UnixListener, Option<SocketFile>)> {
+    if let ListenAddress::Unix { path, .. } = address {
+        ctl::make_directory(path)
+            .with_context(|| format!("no directory for the control socket {}", path.display()))?;
+    }
+    let bound = BoundSocket::new(address, passed, patience)
         .context("no control socket: name another as ctl, or \"none\"")?;
-    Ok((listener, SocketFile::new(path)))
+    let BoundSocket { socket, place, file, is_passed } = bound;
+    let Place::Unix(path) = place else {
+        bail!(
+            "no control socket: ctl = \"{address}\" is a TCP socket, and a unix socket is allowed"
+        )
+    };
+    if is_passed {
+        warn_if_writable(&path);
+    }
+    Ok((socket.into(), file))
 }
 
-fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForServer> {
+/// Warns of a control socket of which the service manager has let every user write.
+fn warn_if_writable(path: &Path) {
+    let mode = fs::metadata(path).map(|seen| seen.permissions().mode());
+    if mode.is_ok_and(|mode| mode & 0o002 != 0) {
+        tracing::warn!(
+            "every user of this machine may change this server by {}: its socket unit should say \
+             SocketMode=0600",
+            path.display()
+        );
+    }
+}
+
+fn for_server(
+    config: &Config,
+    passed: &mut PassedSockets,
+    patience: Patience,
+    refused: &mut Obstacles,
+) -> Option<ForServer> {
     let rings = config.disks.len() + config.connection_threads() + 1;
     let io = refused.note(rings::choose(config.keys.engine, rings));
     let listen = config.listen.iter();
     let bound: Vec<_> = listen
-        .map(|listen| BoundSocket::new(&listen.address, patience))
+        .map(|listen| BoundSocket::new(&listen.address, passed, patience))
         .map(|bound| refused.note(bound.map_err(Into::into)))
         .collect();
     let exports = config.exports_by_volume();

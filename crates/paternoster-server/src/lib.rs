@@ -31,6 +31,7 @@ pub mod log;
 mod messages;
 mod metrics;
 mod owners;
+mod passed;
 mod peer;
 mod recording;
 mod reload;

@@ -11,6 +11,7 @@ use crate::acquire::{ForControl, Obstacles, acquire};
 use crate::config::Config;
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, ReloadMode};
+use crate::passed::PassedSockets;
 use crate::server::Server;
 use crate::service_manager::ServiceManager;
 use crate::signals;
@@ -27,12 +28,13 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     for notice in config.notices() {
         tracing::warn!("{notice}");
     }
+    let passed = PassedSockets::of_process().context("cannot take the sockets of LISTEN_FDS")?;
     // Before anything is started, so that no signal is missed.
     let (ends, end) = mpsc::channel();
     let (hang_ups, hang_up) = mpsc::channel();
     signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
     let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
-        acquire(config, Patience::a_while()).map_err(Obstacles::into_error)?;
+        acquire(config, passed, Patience::a_while()).map_err(Obstacles::into_error)?;
     let mut server = Server::start_with(config, for_server, &ends)?;
     let manager = ServiceManager::OF_PROCESS;
     let control = server.control().with_manager(manager);

@@ -31,7 +31,7 @@ use crate::export_table::{ExportTable, ServedExports, offer_of};
 use crate::owners::{OfConfig, Owners, Starter};
 use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::Thread;
-use crate::uri;
+use crate::uri::{self, Place};
 use crate::vhost::Sockets;
 use crate::watched::{Watchers, join, spawn};
 
@@ -53,8 +53,8 @@ pub struct Server {
     stop: StopFlag,
     uris: Vec<String>,
     of_machines: Vec<String>,
-    /// The listening sockets, and the files of those of them that are unix sockets: closed and
-    /// removed when the end begins.
+    /// The listening sockets of its own, and the files of those of them that are unix sockets:
+    /// closed and removed when the end begins.
     listening: Vec<Fd>,
     sockets: Vec<SocketFile>,
     at_stop: AtStop,
@@ -82,7 +82,7 @@ impl Server {
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
         let ForServer { io, bound, disks, state } = acquired;
-        let places = uri::places(&bound)?;
+        let places: Vec<_> = bound.iter().map(|socket| socket.place.clone()).collect();
         let mut uris = uri::of_exports(config, &places);
         let rooms = Rooms::new(config, raise_descriptors());
         let groups = Groups::new(config, rooms.clone());
@@ -119,7 +119,7 @@ impl Server {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
-        let (listeners, sockets) = offer(&exports, bound);
+        let Offered { listeners, own: listening, files: sockets } = offer(&exports, bound);
         let (groups, exports) = ((groups, rooms), (exports, places, Arc::clone(&machines)));
         let (store, records) = state.unzip();
         let catalogue =
@@ -128,7 +128,6 @@ impl Server {
         let (restored, sockets_restored) = catalogue.restore(records.unwrap_or_default());
         uris.extend(restored);
         let stop = StopFlag::new()?;
-        let listening = listeners.iter().map(Listener::socket).collect();
         let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, catalogue);
         let end_begun = None;
@@ -217,20 +216,28 @@ fn machines_of(config: &Config, restored: &[PathBuf]) -> Vec<String> {
     paths.chain(restored).map(|path| format!("vhost-user {}", path.display())).collect()
 }
 
-/// Has each socket offer its exports. Returns the files of unix sockets beside.
-fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> (Vec<Listener>, Vec<SocketFile>) {
-    let (mut listeners, mut files) = (Vec::new(), Vec::new());
-    for (number, socket) in bound.into_iter().enumerate() {
+/// Sockets that offer their exports.
+#[derive(Default)]
+struct Offered {
+    listeners: Vec<Listener>,
+    /// Those that nobody else listens on.
+    own: Vec<Fd>,
+    files: Vec<SocketFile>,
+}
+
+/// Has each socket offer its exports.
+fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> Offered {
+    let mut offered = Offered::default();
+    for (number, BoundSocket { socket, place, file, is_passed }) in bound.into_iter().enumerate() {
+        let (socket, is_tcp) = (Fd::new(socket), matches!(place, Place::Tcp(_)));
+        if !is_passed {
+            offered.own.push(socket.clone());
+        }
         let exports = ExportTable::new(number, Arc::clone(served));
-        listeners.push(match socket {
-            BoundSocket::Unix(listener, file) => {
-                files.push(file);
-                Listener::unix(listener, exports)
-            }
-            BoundSocket::Tcp(listener) => Listener::tcp(listener, exports),
-        });
+        offered.listeners.push(Listener::new(socket, is_tcp, exports));
+        offered.files.extend(file);
     }
-    (listeners, files)
+    offered
 }
 
 fn start_acceptor(

@@ -16,6 +16,8 @@ use thiserror::Error;
 
 use crate::config::ListenAddress;
 use crate::holder;
+use crate::passed::{NotPassed, PassedSockets};
+use crate::uri::Place;
 
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
 pub const UNIX_PATH_MAX: usize = 107;
@@ -78,6 +80,9 @@ pub enum BindError {
         /// Why not.
         source: io::Error,
     },
+    /// It was not passed to this server.
+    #[error(transparent)]
+    NotPassed(#[from] NotPassed),
 }
 
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
@@ -130,22 +135,43 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Errno> {
 
 /// A socket that listens.
 #[derive(Debug)]
-pub(crate) enum BoundSocket {
-    /// A unix socket, and its file, which goes with it.
-    Unix(UnixListener, SocketFile),
-    /// A TCP socket.
-    Tcp(TcpListener),
+pub(crate) struct BoundSocket {
+    pub(crate) socket: OwnedFd,
+    /// Where clients find it.
+    pub(crate) place: Place,
+    /// The file of a unix socket of ours, which goes with it.
+    pub(crate) file: Option<SocketFile>,
+    /// Whether somebody else listens on it too, before this server and behind it.
+    pub(crate) is_passed: bool,
 }
 
 impl BoundSocket {
-    /// Listens there.
-    pub(crate) fn new(address: &ListenAddress, patience: Patience) -> Result<Self, BindError> {
-        Ok(match address {
+    /// Listens there, or takes what was passed.
+    pub(crate) fn new(
+        address: &ListenAddress,
+        passed: &mut PassedSockets,
+        patience: Patience,
+    ) -> Result<Self, BindError> {
+        match address {
             ListenAddress::Unix { path, mode } => {
-                Self::Unix(bind_unix_with(path, *mode, patience)?, SocketFile::new(path))
+                let socket = bind_unix_with(path, *mode, patience)?.into();
+                let file = Some(SocketFile::new(path));
+                let place = std::path::absolute(path).map(Place::Unix);
+                let place =
+                    place.map_err(|source| BindError::Unix { path: path.clone(), source })?;
+                Ok(Self { socket, place, file, is_passed: false })
             }
-            ListenAddress::Tcp(address) => Self::Tcp(patience.bind_tcp(*address)?),
-        })
+            ListenAddress::Tcp(address) => {
+                let listener = patience.bind_tcp(*address)?;
+                let place = listener.local_addr().map(Place::Tcp);
+                let place = place.map_err(|source| BindError::Tcp { address: *address, source })?;
+                Ok(Self { socket: listener.into(), place, file: None, is_passed: false })
+            }
+            ListenAddress::Passed { name } => {
+                let (socket, place) = passed.take(name)?;
+                Ok(Self { socket, place, file: None, is_passed: true })
+            }
+        }
     }
 }
 
@@ -157,10 +183,6 @@ impl SocketFile {
     /// Of a socket that we have bound.
     pub(crate) fn new(path: &Path) -> Self {
         Self(path.to_owned())
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
     }
 }
 

@@ -1,13 +1,11 @@
 //! The NBD URI of an export, as clients take it.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
-
-use anyhow::{Context as _, Result};
+use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::sockets::BoundSocket;
 
 /// The URI of each export on each socket that offers it; the sockets are those of
 /// [`Config::listen`].
@@ -21,30 +19,13 @@ pub(crate) fn of_exports(config: &Config, places: &[Place]) -> Vec<String> {
     uris
 }
 
-/// Where each socket is.
-pub(crate) fn places(bound: &[BoundSocket]) -> Result<Vec<Place>> {
-    bound.iter().map(place).collect()
-}
-
-/// Where a socket is, as URIs have it.
+/// Where clients find a socket.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// A path, encoded.
-    Unix(String),
-    /// With the port that it got, where any was asked for.
+    /// A path; an absolute one, once the socket listens.
+    Unix(PathBuf),
+    /// An address; with the port that the socket got, once it listens.
     Tcp(SocketAddr),
-}
-
-fn place(socket: &BoundSocket) -> Result<Place> {
-    Ok(match socket {
-        BoundSocket::Unix(_, file) => {
-            let path = std::path::absolute(file.path()).with_context(|| {
-                format!("there is no absolute path of {}", file.path().display())
-            })?;
-            Place::Unix(encode(path.as_os_str().as_bytes(), b"/"))
-        }
-        BoundSocket::Tcp(listener) => Place::Tcp(listener.local_addr()?),
-    })
 }
 
 impl Place {
@@ -52,8 +33,20 @@ impl Place {
     pub(crate) fn of_export(&self, name: &str) -> String {
         let export = encode(name.as_bytes(), b"/");
         match self {
-            Self::Unix(socket) => format!("nbd+unix:///{export}?socket={socket}"),
+            Self::Unix(path) => {
+                let socket = encode(path.as_os_str().as_bytes(), b"/");
+                format!("nbd+unix:///{export}?socket={socket}")
+            }
             Self::Tcp(address) => format!("nbd://{address}/{export}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => address.fmt(f),
         }
     }
 }

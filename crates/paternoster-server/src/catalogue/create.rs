@@ -100,7 +100,7 @@ impl Catalogue {
             (PoolKind::Modelled, Source::New { allocated: false }) => {}
             (PoolKind::Far, Source::Far(uri)) => {
                 let asked = (uri, wanted.more.size, !wanted.keys.read_only);
-                let backend = ask_far(&pool.config.keys, asked, &self.addresses);
+                let backend = ask_far(&pool.config.keys, asked, &self.places);
                 let backend = backend.map_err(CatalogueError::Value)?;
                 let size = backend.size().unwrap_or_default();
                 check_least(size)?;

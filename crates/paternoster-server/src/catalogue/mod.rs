@@ -45,7 +45,7 @@ pub(crate) use self::record::Records;
 pub(crate) use self::store::Store;
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Descriptors, Rooms};
-use crate::config::{BackendConfig, Config, EXPORT, ListenAddress, VOLUME, Wanted};
+use crate::config::{BackendConfig, Config, EXPORT, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::owners::{OfConfig, Owners, ServedDisk};
@@ -62,7 +62,6 @@ pub(crate) struct Catalogue {
     owners: Arc<Owners>,
     /// Where the sockets are, in the order of the configuration.
     places: Vec<Place>,
-    addresses: Vec<ListenAddress>,
     pub(crate) exports: Arc<ServedExports>,
     /// Where virtual machines attach to them.
     machines: Arc<Sockets>,
@@ -152,9 +151,8 @@ impl Catalogue {
         for (index, disk) in disks.into_iter().enumerate() {
             state.add_disk(OfConfig { config, index, number: index }, disk);
         }
-        let addresses = config.listen.iter().map(|listen| listen.address.clone()).collect();
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        Self { owners, places, addresses, exports, machines, rooms, store, state, freed, following }
+        Self { owners, places, exports, machines, rooms, store, state, freed, following }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -112,7 +112,7 @@ pub(crate) fn place_of(listen: &Listen) -> String {
 fn mode_of(listen: &Listen) -> (&'static str, Value) {
     let mode = match listen.address {
         ListenAddress::Unix { mode, .. } => Mode.show(&mode),
-        ListenAddress::Tcp(_) => Value::Null,
+        ListenAddress::Tcp(_) | ListenAddress::Passed { .. } => Value::Null,
     };
     ("unix_mode", mode)
 }
@@ -127,7 +127,7 @@ fn values<O: Keys>(object: &O) -> impl Iterator<Item = (&'static str, Value)> {
 }
 
 fn whole(config: &Config) -> impl Iterator<Item = (&'static str, Value)> {
-    let ctl = config.ctl.as_deref().map_or("none".to_owned(), |path| path.display().to_string());
+    let ctl = config.ctl.as_ref().map_or("none".to_owned(), ListenAddress::to_string);
     let keys = values(&config.keys).filter(|(key, _)| !TOLD_ELSEWHERE.contains(key));
     keys.map(move |(key, value)| (key, if key == "ctl" { ctl.clone().into() } else { value }))
 }

@@ -12,6 +12,7 @@ use paternoster_model::DeviceError;
 use thiserror::Error;
 
 use super::keys::{DEPTH_MAX, caps};
+use super::listen::ListenAddress;
 use super::scheduler::AUTO;
 use crate::borders::InsideBlock;
 
@@ -414,11 +415,17 @@ pub enum Problem {
     #[error("{key} is of no use without vhost_user")]
     WithoutVhostSocket { key: &'static str },
     /// A socket without an address.
-    #[error("[[listen]] has neither unix nor tcp; one of them is needed")]
+    #[error("[[listen]] has none of unix, tcp and fd; one of them is needed")]
     NoListenAddress,
     /// Two addresses of one socket.
-    #[error("[[listen]] has unix and tcp; one of them is allowed, and any number of [[listen]]")]
-    TwoListenAddresses,
+    #[error("[[listen]] has {one} and {two}; one of them is allowed, and any number of [[listen]]")]
+    TwoListenAddresses { one: &'static str, two: &'static str },
+    /// A text that no service manager calls a socket.
+    #[error(
+        "{found:?}: the name of a socket that is passed is allowed: 1 to 255 printable characters \
+         of ASCII, none of them a colon"
+    )]
+    BadFdName { found: String },
     /// Two sockets at one address.
     #[error("{address} is listened on already; each socket needs an address of its own")]
     ListenTwice { address: String },
@@ -461,8 +468,8 @@ pub enum Problem {
     #[error("{path:?} exists and is not a socket; it stays as it is: name another path")]
     NotASocket { path: PathBuf },
     /// One path for clients and control.
-    #[error("socket {path:?} is one of clients too; ctl needs one of its own, or \"none\"")]
-    SameSocket { path: PathBuf },
+    #[error("socket \"{address}\" is one of clients too; ctl needs one of its own, or \"none\"")]
+    SameSocket { address: ListenAddress },
 
     /// One path for a virtual machine and somebody else.
     #[error("socket {path:?} is {of} too; vhost_user needs one of its own")]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   unix, unix_mode, tcp   of the file or as options: sockets that offer every export
-//!   [[listen]]             further ones, each with the exports that it offers, or every one
+//!   [[listen]]             further ones, each with the exports that it offers, or every one;
+//!                          of each the place, or the name by which a service manager passes it
 //!   nothing of these       paternoster.sock, in the current directory
 //! ```
 //!
@@ -18,11 +19,11 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::error::{Mistake, Place, Problem};
-use super::keys::{At, ListenKeys, ListenStates, NO_PATH, Object, State};
+use super::keys::{At, ListenKeys, ListenStates, NO_PATH, Object, PASSED, State};
 use super::machine;
 use super::mistakes::Mistakes;
-use crate::ctl;
 use crate::sockets::UNIX_PATH_MAX;
+use crate::{ctl, uri};
 
 /// A socket on which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,11 @@ pub enum ListenAddress {
     },
     /// A TCP address; port 0 is any free one.
     Tcp(SocketAddr),
+    /// Where the service manager listens that passes it.
+    Passed {
+        /// What the service manager calls it.
+        name: String,
+    },
 }
 
 impl Listen {
@@ -75,11 +81,31 @@ impl Listen {
 }
 
 impl ListenAddress {
+    /// What is written of the control socket.
+    fn of_ctl(path: &At<PathBuf>) -> Result<Self, Mistake> {
+        let passed = path.value.to_str().and_then(|text| text.strip_prefix(PASSED));
+        match passed {
+            Some(name) if is_fd_name(name) => Ok(Self::Passed { name: name.to_owned() }),
+            Some(name) => path.refuse(Problem::BadFdName { found: name.to_owned() }),
+            None => Ok(Self::Unix { path: path.value.clone(), mode: ctl::MODE }),
+        }
+    }
+
+    /// Returns where it is, as far as that is known before it listens.
+    pub(super) fn place(&self) -> Option<uri::Place> {
+        match self {
+            Self::Unix { path, .. } => Some(uri::Place::Unix(path.clone())),
+            Self::Tcp(address) => Some(uri::Place::Tcp(*address)),
+            Self::Passed { .. } => None,
+        }
+    }
+
     /// Whether both would be one socket; of two free ports they are not.
     fn is_that_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unix { path, .. }, Self::Unix { path: other, .. }) => path == other,
             (Self::Tcp(address), Self::Tcp(other)) => address == other && address.port() != 0,
+            (Self::Passed { name }, Self::Passed { name: other }) => name == other,
             _ => false,
         }
     }
@@ -90,8 +116,15 @@ impl fmt::Display for ListenAddress {
         match self {
             Self::Unix { path, .. } => path.display().fmt(f),
             Self::Tcp(address) => address.fmt(f),
+            Self::Passed { name } => write!(f, "{PASSED}{name}"),
         }
     }
+}
+
+/// Returns whether a service manager may call a socket so: `FileDescriptorName=` of systemd.
+pub(super) fn is_fd_name(text: &str) -> bool {
+    let is_allowed = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b':';
+    (1..=255).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
 /// The sockets of clients, as far as they are right, and whether that is all of them.
@@ -115,13 +148,15 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Checked {
     }
     checked.add(&whole, draft, mistakes);
     for listen in &draft.listen {
-        let ListenStates { unix, tcp, .. } = &listen.states;
-        if unix.is_missing() && tcp.is_missing() && !listen.has_gaps {
+        let ListenStates { unix, tcp, fd, .. } = &listen.states;
+        let addresses = [("unix", unix), ("tcp", tcp), ("fd", fd)];
+        if addresses.iter().all(|(_, state)| state.is_missing()) && !listen.has_gaps {
             mistakes.add(&listen.name.place, Problem::NoListenAddress);
             checked.are_all = false;
         }
-        if let (State::Written(_), State::Written(place)) = (unix, tcp) {
-            mistakes.add(place, Problem::TwoListenAddresses);
+        let written = addresses.iter().filter_map(|(key, state)| Some((*key, state.place()?)));
+        if let [(one, _), (two, place), ..] = written.collect::<Vec<_>>()[..] {
+            mistakes.add(place, Problem::TwoListenAddresses { one, two });
             checked.are_all = false;
         }
         checked.add(listen, draft, mistakes);
@@ -145,12 +180,15 @@ impl Checked {
             mistakes.note(check_socket(&path))
         });
         let is_wrong = |state: &State| state.is_wrong();
-        let ListenStates { unix: of_unix, unix_mode, tcp, exports: offered } = states;
-        let any_wrong = [of_unix, unix_mode, tcp, offered].into_iter().any(is_wrong);
+        let ListenStates { unix: of_unix, unix_mode, tcp, fd, exports: offered } = states;
+        let any_wrong = [of_unix, unix_mode, tcp, fd, offered].into_iter().any(is_wrong);
         self.are_all &= mistakes.count() == before && !any_wrong;
         let unix = unix.map(|path| ListenAddress::Unix { path, mode: keys.unix_mode });
         let tcp = keys.tcp.map(ListenAddress::Tcp);
-        for (address, place) in [(unix, states.unix.place()), (tcp, states.tcp.place())] {
+        let passed = keys.fd.clone().map(|name| ListenAddress::Passed { name });
+        let addresses = [(unix, &states.unix), (tcp, &states.tcp), (passed, &states.fd)];
+        for (address, state) in addresses {
+            let place = state.place();
             let (Some(address), Some(place)) = (address, place) else { continue };
             if self.sockets.iter().any(|(other, _)| other.address.is_that_of(&address)) {
                 mistakes.add(place, Problem::ListenTwice { address: address.to_string() });
@@ -172,7 +210,11 @@ impl Checked {
     }
 
     /// The control socket, which is none of these; [`ctl::default_path`] if none was written.
-    pub(super) fn check_ctl(&self, draft: &Draft, mistakes: &mut Mistakes) -> Option<PathBuf> {
+    pub(super) fn check_ctl(
+        &self,
+        draft: &Draft,
+        mistakes: &mut Mistakes,
+    ) -> Option<ListenAddress> {
         let (path, place, check): (_, _, fn(&At<PathBuf>) -> _) = match &draft.server.states.ctl {
             State::Wrong(_) => return None,
             State::Written(place) => (draft.server.keys.ctl.clone()?, place, check_socket),
@@ -185,28 +227,37 @@ impl Checked {
         mistakes.note(self.check_apart(&path, check))
     }
 
-    /// A socket that is none of these.
+    /// A control socket that is none of these.
     fn check_apart(
         &self,
         path: &At<PathBuf>,
         check: fn(&At<PathBuf>) -> Result<PathBuf, Mistake>,
-    ) -> Result<PathBuf, Mistake> {
-        let checked = check(path)?;
-        let own = ListenAddress::Unix { path: checked.clone(), mode: 0 };
-        if self.sockets.iter().any(|(listen, _)| listen.address.is_that_of(&own)) {
-            return path.refuse(Problem::SameSocket { path: checked });
+    ) -> Result<ListenAddress, Mistake> {
+        let own = ListenAddress::of_ctl(path)?;
+        if matches!(own, ListenAddress::Unix { .. }) {
+            check(path)?;
         }
-        Ok(checked)
+        if self.addresses().any(|address| address.is_that_of(&own)) {
+            return path.refuse(Problem::SameSocket { address: own });
+        }
+        Ok(own)
     }
 
     /// Checks the sockets of virtual machines: each is one of its own.
-    pub(super) fn check_vhost(&self, draft: &Draft, ctl: Option<&Path>, mistakes: &mut Mistakes) {
-        let clients = self.addresses().filter_map(|address| match address {
-            ListenAddress::Unix { path, .. } => Some((path.clone(), "one of clients".to_owned())),
-            ListenAddress::Tcp(_) => None,
-        });
-        let control = ctl.map(|path| (path.to_owned(), "the control socket".to_owned()));
-        let mut taken: BTreeMap<_, _> = clients.chain(control).collect();
+    pub(super) fn check_vhost(
+        &self,
+        draft: &Draft,
+        ctl: Option<&ListenAddress>,
+        mistakes: &mut Mistakes,
+    ) {
+        let clients = self.addresses().map(|address| (address, "one of clients"));
+        let others = clients.chain(ctl.map(|address| (address, "the control socket")));
+        let mut taken: BTreeMap<_, _> = others
+            .filter_map(|(address, of)| match address {
+                ListenAddress::Unix { path, .. } => Some((path.clone(), of.to_owned())),
+                ListenAddress::Tcp(_) | ListenAddress::Passed { .. } => None,
+            })
+            .collect();
         for export in &draft.exports {
             let Object { name, keys, states, .. } = export;
             if states.vhost_user.is_missing() {
@@ -238,8 +289,13 @@ impl Checked {
         Ok(())
     }
 
+    /// Where those are that are right, as far as it is known.
+    pub(super) fn places(&self) -> impl Iterator<Item = uri::Place> + '_ {
+        self.addresses().filter_map(ListenAddress::place)
+    }
+
     /// The addresses of those that are right.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+    fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.sockets.iter().map(|(listen, _)| &listen.address)
     }
 

@@ -49,7 +49,7 @@ mod wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use paternoster::{GroupLimits, Weight};
 
@@ -72,6 +72,7 @@ pub(crate) use keys::{
     DEPTH_MAX, EXPORT, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,
     limits_in_numbers,
 };
+use listen::is_fd_name;
 pub use listen::{Listen, ListenAddress};
 pub(crate) use nbd::{
     SILENT as FAR_SILENT, ask as ask_far, far_size, options as far_options, server as far_server,
@@ -92,9 +93,9 @@ use mistakes::Mistakes;
 pub struct Config {
     /// Where clients connect: at least one socket.
     pub listen: Vec<Listen>,
-    /// Where the control socket is: [`default_path`](crate::ctl::default_path) if nothing was
-    /// written. None is none.
-    pub ctl: Option<PathBuf>,
+    /// Where the control socket is, a unix socket: [`default_path`](crate::ctl::default_path) if
+    /// nothing was written. None is none.
+    pub ctl: Option<ListenAddress>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,
     /// The groups: those written, then those that exports name or make, each behind its parent and
@@ -276,7 +277,7 @@ impl Draft {
         let sockets = listen::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
         mistakes.note(sockets.check_metrics(self));
-        sockets.check_vhost(self, ctl.as_deref(), &mut mistakes);
+        sockets.check_vhost(self, ctl.as_ref(), &mut mistakes);
         sockets.check_reached(self, &mut mistakes);
         let disks = disk::check(self, Beside { served, sockets: &sockets }, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);

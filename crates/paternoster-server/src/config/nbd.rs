@@ -13,9 +13,9 @@ use paternoster_disk::{NbdOptions, NbdPlace, NbdUri, ask_far};
 use super::disk::{BackendConfig, Behind, Beside, OfKind};
 use super::error::Problem;
 use super::keys::{At, DISK, DiskKeys, ExportKeys, Object, State, VOLUME};
-use super::listen::ListenAddress;
 use super::locations::Locations;
 use super::mistakes::Mistakes;
+use crate::uri::Place;
 
 /// Connections to the server of a disk, and to that of a volume of a pool.
 const OF_DISK: u32 = 4;
@@ -80,7 +80,7 @@ fn check(
     });
     let known = known.into_iter().find_map(|backend| known_as(backend, uri, written));
     let looked =
-        check_absolute(uri).and_then(|()| check_other(uri, beside.sockets.addresses())).and_then(
+        check_absolute(uri).and_then(|()| check_other(uri, beside.sockets.places())).and_then(
             |()| known.map_or_else(|| look_once(uri, written, (what, is_written), locations), Ok),
         );
     let looked = looked.or_else(|problem| at.refuse(problem));
@@ -131,10 +131,10 @@ pub(crate) fn far_size(uri: &NbdUri, is_written: bool) -> Result<u64, String> {
 pub(crate) fn ask(
     pool: &DiskKeys,
     (uri, size, is_written): (&NbdUri, Option<u64>, bool),
-    sockets: &[ListenAddress],
+    own: &[Place],
 ) -> Result<BackendConfig, String> {
     let looked = check_absolute(uri)
-        .and_then(|()| check_other(uri, sockets))
+        .and_then(|()| check_other(uri, own.iter().cloned()))
         .and_then(|()| look_at(uri, size, VOLUME, is_written));
     let Look { size, rotational, .. } = looked.map_err(|problem| problem.to_string())?;
     Ok(BackendConfig::Nbd { options: options(pool, uri), size, rotational })
@@ -157,11 +157,8 @@ fn known_as(served: &BackendConfig, uri: &NbdUri, written: Option<u64>) -> Optio
 }
 
 /// Refuses a server that is this one: it would wait for itself.
-fn check_other<'l>(
-    uri: &NbdUri,
-    sockets: impl IntoIterator<Item = &'l ListenAddress>,
-) -> Result<(), Problem> {
-    let own = sockets.into_iter().find(|address| is_at(&uri.place, address));
+fn check_other(uri: &NbdUri, own: impl IntoIterator<Item = Place>) -> Result<(), Problem> {
+    let own = own.into_iter().find(|own| is_at(&uri.place, own));
     own.map_or(Ok(()), |own| {
         Err(Problem::OwnSocket { uri: uri.to_string(), address: own.to_string() })
     })
@@ -221,10 +218,10 @@ fn look_at(
 }
 
 /// Whether the server's place is that of this socket.
-fn is_at(place: &NbdPlace, socket: &ListenAddress) -> bool {
+fn is_at(place: &NbdPlace, socket: &Place) -> bool {
     match (place, socket) {
-        (NbdPlace::Unix(path), ListenAddress::Unix { path: own, .. }) => are_one(path, own),
-        (NbdPlace::Tcp { host, port }, ListenAddress::Tcp(own)) => {
+        (NbdPlace::Unix(path), Place::Unix(own)) => are_one(path, own),
+        (NbdPlace::Tcp { host, port }, Place::Tcp(own)) => {
             let resolved = (host.as_str(), *port).to_socket_addrs();
             own.port() == *port && resolved.is_ok_and(|mut all| all.any(|at| reaches(at, *own)))
         }
@@ -265,7 +262,7 @@ mod tests {
         assert!(!are_one(&at("a.sock"), &at("b.sock")));
         let tcp = |host: &str, port, own: &str| {
             let place = NbdPlace::Tcp { host: host.to_owned(), port };
-            is_at(&place, &ListenAddress::Tcp(own.parse().expect("an address")))
+            is_at(&place, &Place::Tcp(own.parse().expect("an address")))
         };
         assert!(tcp("127.0.0.1", 7, "0.0.0.0:7"));
         assert!(tcp("::1", 7, "[::1]:7"));

@@ -22,6 +22,9 @@ pub const VARIABLE: &str = "PATERNOSTER_CTL";
 /// The socket in the current directory, where there is no better place.
 const HERE: &str = "paternoster-ctl.sock";
 
+/// Only the user who runs the server may ask it.
+pub(crate) const MODE: u32 = 0o600;
+
 /// The directory of root's server, and of the packaged unit.
 const OF_ROOT: &str = "/run/paternoster";
 

@@ -106,7 +106,7 @@ fn every_key_of_sockets_and_disks_is_read() {
     let tcp = ListenAddress::Tcp("127.0.0.1:10809".parse().expect("an address"));
     let unix = ListenAddress::Unix { path: rig.path("nbd.sock"), mode: 0o660 };
     assert_eq!(config.listen, [unix, tcp].map(|address| Listen { address, exports: None }));
-    assert_eq!(config.ctl, Some(rig.path("ctl.sock")));
+    assert_eq!(config.ctl, Some(Listen::unix(rig.path("ctl.sock")).address));
     let disk = |name: &str, backend: BackendConfig, keys| {
         let (name, scheduler) = (name.to_owned(), SchedulerChoice::Auto { rotational: false });
         let volumes = vec![VolumeConfig { name: name.clone(), backend: backend.clone() }];
@@ -188,7 +188,7 @@ fn what_is_not_written_has_its_default() {
     let config = rig.read(&format!("{DISK}[exports.vm]\ndisk = \"d\"")).expect("valid");
     let address = ListenAddress::Unix { path: "paternoster.sock".into(), mode: 0o600 };
     assert_eq!(config.listen, [Listen { address, exports: None }]);
-    assert_eq!(config.ctl, Some(paternoster_server::ctl::default_path()));
+    assert_eq!(config.ctl, Some(Listen::unix(paternoster_server::ctl::default_path()).address));
     assert!(config.disks[0].scheduler.is_auto());
     assert_eq!(config.disks[0].keys.depth, None);
     assert_eq!(groups(&config), [("/vm", (100, 100))]);

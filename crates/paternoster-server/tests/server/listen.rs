@@ -131,8 +131,16 @@ fn sockets_of_the_file_and_of_the_list_stand_side_by_side() {
 #[test]
 fn what_a_list_of_sockets_cannot_be_is_refused_with_its_line() {
     // EXPORTS has 15 lines and an empty one before them.
-    let cases: [(&str, &[&str]); 11] = [
-        ("[[listen]]\nexports = [\"gold\"]\n", &["c.toml:17", "neither unix nor tcp"]),
+    let cases: [(&str, &[&str]); 16] = [
+        ("[[listen]]\nexports = [\"gold\"]\n", &["c.toml:17", "none of unix, tcp and fd"]),
+        ("[[listen]]\nfd = \"a\"\nunix = \"a\"\n", &["c.toml:18", "unix and fd"]),
+        ("[[listen]]\nfd = \"a:b\"\n", &["c.toml:18", "\"a:b\"", "none of them a colon"]),
+        ("[[listen]]\nfd = \"\"\n", &["c.toml:18", "1 to 255 printable"]),
+        ("[[listen]]\nfd = \"a\"\nunix_mode = 0\n", &["c.toml:19", "of no use without unix"]),
+        (
+            "[[listen]]\nfd = \"a\"\n[[listen]]\nfd = \"a\"\n",
+            &["c.toml:20", "fd:a is listened on already"],
+        ),
         ("[[listen]]\nunix = \"a\"\ntcp = \"[::1]:1\"\n", &["c.toml:19", "unix and tcp"]),
         ("[[listen]]\nunix = \"a\"\nexports = []\n", &["c.toml:19", "at least one"]),
         ("[[listen]]\nunix = \"a\"\nexports = [7]\n", &["c.toml:19", "an array of texts"]),

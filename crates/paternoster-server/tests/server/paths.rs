@@ -23,7 +23,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
     let dir = dir();
     let config = Config::from_file(&dir.path().join("c.toml")).expect("valid");
     assert_eq!(config.listen, [Listen::unix(dir.path().join("nbd.sock"))]);
-    assert_eq!(config.ctl, Some(dir.path().join("run/ctl.sock")));
+    assert_eq!(config.ctl, Some(Listen::unix(dir.path().join("run/ctl.sock")).address));
     let path = dir.path().join("disk.img");
     let file = BackendConfig::File { path, cache: CacheChoice::Auto };
     assert_eq!(config.disks[0].backend, file);
@@ -40,7 +40,7 @@ fn absolute_paths_in_a_file_are_left_as_they_are() {
         config.disks[0].backend,
         BackendConfig::File { path: disk, cache: CacheChoice::Auto }
     );
-    assert_eq!(config.ctl, Some(other.path().join("ctl.sock")));
+    assert_eq!(config.ctl, Some(Listen::unix(other.path().join("ctl.sock")).address));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn options_and_what_is_not_written_are_relative_to_the_current_directory() {
     assert_eq!(config.listen, [Listen::unix("paternoster.sock".into())]);
     let toml = TOML.replace("ctl = \"run/ctl.sock\"\n", "");
     let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
-    assert_eq!(config.ctl, Some(paternoster_server::ctl::default_path()));
+    assert_eq!(config.ctl, Some(Listen::unix(paternoster_server::ctl::default_path()).address));
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::kinds::{About, Entry, Kind};
+use super::kinds::{About, Entry, Kind, Text};
 use super::written::{At, Form, Written};
 use super::{ADDRESS, PATH, keys};
-use crate::config::Listen;
+use crate::config::error::Problem;
+use crate::config::{Listen, is_fd_name};
 
 /// Permission bits, in octal.
 pub(crate) struct Mode;
@@ -71,15 +72,29 @@ impl Kind for Names {
     }
 }
 
+/// What a service manager calls a socket.
+const FD_NAME: Text<String> = Text {
+    kind: "text",
+    range: "the `FileDescriptorName=` of a socket unit",
+    pattern: "^[ -9;-~]{1,255}$",
+    read: |text, _| {
+        let (is_allowed, found) = (is_fd_name(text), text.to_owned());
+        if is_allowed { Ok(found) } else { Err(Problem::BadFdName { found }) }
+    },
+    show: Clone::clone,
+};
+
 keys! {
     /// What is set of a `[[listen]]`.
     pub(crate) struct ListenKeys, states ListenStates {
         unix: Option<PathBuf> = None, PATH, restart, default "–", range "1 to 107 bytes";
-            "A unix socket; this or `tcp` is needed.";
+            "A unix socket; this, `tcp` or `fd` is needed.";
         unix_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
             "Permission bits of `unix`: whoever may write to it may use what it offers.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart, default "–";
             "A TCP address, without TLS or authentication.";
+        fd: Option<String> = None, FD_NAME, restart, default "–";
+            "A socket that the service manager [passes](operations.md#socket-activation).";
         exports: Option<Vec<At<String>>> = None, Names, live, default "all of them";
             "The exports that it offers. A single one is also the default export of this socket.";
     }

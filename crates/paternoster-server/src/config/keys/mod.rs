@@ -290,10 +290,16 @@ const NAME: Text<String> = Text {
 /// What is written in place of a path to have none.
 pub(super) const NO_PATH: &str = "none";
 
-/// The same, or none.
-pub(super) const PATH_OR_NONE: Text<PathBuf> = Text {
-    kind: "path, or `\"none\"`",
-    read: |text, found| if text == NO_PATH { Ok(text.into()) } else { (PATH.read)(text, found) },
+/// What stands before the name of a socket that is passed, in place of a path.
+pub(super) const PASSED: &str = "fd:";
+
+/// A path, what is passed, or none.
+pub(super) const PATH_OR_PASSED: Text<PathBuf> = Text {
+    kind: "path, `\"fd:NAME\"` or `\"none\"`",
+    read: |text, found| {
+        let is_path = text != NO_PATH && !text.starts_with(PASSED);
+        if is_path { (PATH.read)(text, found) } else { Ok(text.into()) }
+    },
     ..PATH
 };
 

@@ -8,7 +8,7 @@ use paternoster_disk::IoEngine;
 
 use super::kinds::{Flag, Size, Span, Whole, Word, Words, words};
 use super::listen::Mode;
-use super::{ADDRESS, PATH, PATH_OR_NONE, keys};
+use super::{ADDRESS, PATH, PATH_OR_PASSED, keys};
 use crate::config::Listen;
 use crate::config::scheduler::AUTO;
 
@@ -37,10 +37,11 @@ keys! {
             "Permission bits of `unix`: whoever may write to it may use every export.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart;
             "TCP address for clients, without TLS or authentication; it offers every export.";
-        ctl: Option<PathBuf> = None, PATH_OR_NONE, restart,
+        ctl: Option<PathBuf> = None, PATH_OR_PASSED, restart,
             default "[below](#the-control-socket)",
             range "1 to 107 bytes, not that of clients";
-            "Control socket of `paternoster ctl`, mode 0600. `\"none\"`: no such socket.";
+            "Control socket of `paternoster ctl`, mode 0600. `\"fd:NAME\"`: the service manager \
+             [passes](operations.md#socket-activation) it. `\"none\"`: no such socket.";
         metrics: Option<SocketAddr> = None, ADDRESS, restart,
             range "an IP address and a port that no client socket has; port 0 is any free one";
             "TCP address that serves `GET /metrics` for Prometheus, without TLS or \
