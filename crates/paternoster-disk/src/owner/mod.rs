@@ -278,6 +278,11 @@ impl<S: Scheduler> Owner<S> {
         &mut self.ring
     }
 
+    /// Has the front woken once more, in the next round: where it has not taken all that came.
+    pub fn wake_again(&self) {
+        self.waker.wake();
+    }
+
     /// Returns the moment now: while a round takes in what has come, that at which it began.
     pub fn now(&self) -> Instant {
         self.arrived.unwrap_or_else(|| self.clock.now())

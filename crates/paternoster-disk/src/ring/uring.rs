@@ -68,7 +68,7 @@ enum Held {
     Accept,
     /// It completes again and again.
     Watch,
-    /// It ends a watch; or is a watch or a signal that ends, which nobody hears of.
+    /// It ends a watch or a signal, or is one that has been ended, which nobody hears of.
     End,
 }
 

@@ -54,6 +54,8 @@ pub struct Ring {
     room: u32,
     size: u16,
     features: Features,
+    /// Where its available entries are, unless they are where they belong.
+    moved: Option<u64>,
     kick: OwnedFd,
     call: OwnedFd,
     err: OwnedFd,
@@ -103,6 +105,7 @@ impl Ring {
             room,
             size: size(slots),
             features: Features::empty(),
+            moved: None,
             kick: event()?,
             call: event()?,
             err: event()?,
@@ -122,7 +125,19 @@ impl Ring {
 
     /// Where descriptors, available and used entries and the slots are.
     pub fn places(&self) -> [u64; 4] {
-        places(self.slots).map(|place| self.base() + place)
+        let [descriptors, available, used, slots] =
+            places(self.slots).map(|place| self.base() + place);
+        [descriptors, self.moved.unwrap_or(available), used, slots]
+    }
+
+    /// Has its available entries elsewhere, from its next start on.
+    pub fn move_available(&mut self, addr: u64) {
+        self.moved = Some(addr);
+    }
+
+    /// Where its part of the memory ends, in the data of its last slot.
+    pub fn end(&self) -> u64 {
+        self.base() + bytes(self.slots, self.room)
     }
 
     /// Has the server start it, or go on where a server before it was.
@@ -229,9 +244,14 @@ impl Ring {
 
     /// Says that so many chains more are available than there are.
     pub fn run_ahead(&mut self, guest: &Guest, by: u16) -> Result<()> {
+        self.run_ahead_quietly(guest, by);
+        self.kick()
+    }
+
+    /// The same without a kick.
+    pub(super) fn run_ahead_quietly(&mut self, guest: &Guest, by: u16) {
         let [_, available, _, _] = self.places();
         guest.store(available + 2, self.available.wrapping_add(by));
-        self.kick()
     }
 
     /// Is as one that has never asked for anything.
@@ -247,7 +267,7 @@ impl Ring {
     pub(super) fn publish(&mut self, guest: &Guest) -> Result<()> {
         let [_, available, used, _] = self.places();
         let before = guest.load(available + 2);
-        guest.store(available + 2, self.available);
+        self.run_ahead_quietly(guest, 0);
         fence(Ordering::SeqCst);
         let wants = if self.features.contains(Features::EVENT_IDX) {
             let event = guest.load(used + 4 + 8 * u64::from(self.size));

@@ -68,6 +68,9 @@ use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::vhost::{SessionId, ToDevice};
 
+/// Messages that are taken in a round: what machines' front-ends send is not to delay requests.
+const MESSAGES: usize = 256;
+
 /// The scheduler of a served disk.
 pub(crate) type Scheduler = AnyScheduler<Sink>;
 
@@ -277,7 +280,11 @@ impl Front<Scheduler> for Connections {
     }
 
     fn woken(&mut self, owner: &mut DiskOwner) {
-        while let Ok(message) = self.inbox.try_recv() {
+        for left in (0..MESSAGES).rev() {
+            let Ok(message) = self.inbox.try_recv() else { return };
+            if left == 0 {
+                owner.wake_again();
+            }
             match message {
                 Message::Connect(new) => self.connect(owner, new),
                 Message::Device(session, message) => self.tell_device(owner, session, message),

@@ -271,7 +271,7 @@ impl Devices {
         for id in std::mem::take(&mut self.looked_at) {
             let Some(queue) = self.queues.get_mut(id) else { continue };
             let is_idle = now.saturating_since(queue.had_some) > LOOKS;
-            // Whatever has come to a ring that is not read: it is queued again when it is.
+            // One that is not read may sleep with chains in it: it is queued when it is read again.
             let may_sleep =
                 |queue: &mut Queue| queue.ring.allow_kicks() == Ok(false) || !queue.is_read();
             if is_idle && !queue.has_work() && may_sleep(queue) {
@@ -435,7 +435,6 @@ impl Devices {
     pub(super) fn end(&mut self, site: &mut OwnSite<'_>, session: SessionId, why: Leave) {
         let Some(device) = self.all.get_mut(session) else { return };
         device.leave.get_or_insert(why);
-        device.order = None;
         for id in device.queues_running() {
             self.remove_queue(site, id);
         }
@@ -464,8 +463,11 @@ impl Devices {
     /// Forgets a device that has ended.
     pub(super) fn forget(&mut self, session: SessionId, why: Leave) {
         let device = self.all.remove(session).expect("it is here");
-        let Device { client, memory, answers, .. } = device;
+        let Device { client, memory, answers, order, .. } = device;
         answers.send(FromDevice::Retired(memory));
+        if let Some(Waits::Memory(before)) = order {
+            answers.send(FromDevice::Retired(before));
+        }
         self.gone.push(Gone { client, why: Some(why) });
     }
 }

@@ -10,6 +10,9 @@
 //! A front-end that begins a message has ten seconds for the rest, and one that does not read what
 //! it is answered is cut off when its socket is full. What one sends costs the others a few
 //! messages at a time. One that hangs up is missed even while its socket is not read.
+//!
+//! What an owner has told is taken before what a front-end has sent: it may know of that, as its
+//! error signal does, and go by it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,9 +48,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Pieces of messages that are taken of one front-end at a time.
 const PIECES: usize = 16;
 
-/// Messages of owners that are taken before sockets are looked at.
-const MESSAGES: usize = 256;
-
 /// Names an operation on the thread's ring.
 #[derive(Clone, Copy, Debug)]
 enum Token {
@@ -79,7 +79,7 @@ struct FrontEnd {
     knows_bases: bool,
     /// Whether its socket is waited for.
     is_watched: bool,
-    /// Whether it has hung up: what it sent before that is still obeyed.
+    /// Whether it has hung up: what it sent before that is obeyed, up to what it has to wait for.
     has_hung_up: bool,
     /// When it is cut off unless the message that it has begun is whole by then.
     due: Option<u64>,
@@ -104,6 +104,8 @@ pub(super) struct FrontEnds {
     /// The names of sessions, until their devices have ended: none is given to another before.
     names: SlotMap<SessionId, ()>,
     all: SecondaryMap<SessionId, FrontEnd>,
+    /// Front-ends that have been answered, to be read from.
+    answered: Vec<SessionId>,
     limits: Limits,
     ends: bool,
 }
@@ -125,6 +127,7 @@ impl FrontEnds {
             paused: Vec::new(),
             names: SlotMap::with_key(),
             all: SecondaryMap::new(),
+            answered: Vec::new(),
             limits: Limits::default(),
             ends: false,
         })
@@ -135,7 +138,7 @@ impl FrontEnds {
         self.watch_waker();
         let mut completions = Vec::new();
         while !self.ends {
-            let due = self.next_due();
+            let due = if self.answered.is_empty() { self.next_due() } else { Some(0) };
             self.ring.wait(due)?;
             self.ring.take_completions(&mut completions);
             if completions.iter().any(|one| matches!(one.token, Token::Wake)) {
@@ -143,16 +146,12 @@ impl FrontEnds {
                 self.handle.waker.clear();
                 self.watch_waker();
             }
-            // First: a front-end may know of what is in there, and go by it.
-            for left in (0..MESSAGES).rev() {
-                let Ok(message) = self.inbox.try_recv() else { break };
-                self.take(message);
-                if left == 0 {
-                    self.handle.waker.wake();
-                }
-            }
+            self.take_messages();
             for completion in completions.drain(..) {
                 self.handle(completion);
+            }
+            for id in std::mem::take(&mut self.answered) {
+                self.receive(id);
             }
             self.handle_due();
         }
@@ -189,6 +188,13 @@ impl FrontEnds {
         }
     }
 
+    /// Takes what owners have told. They tell no more than sockets have asked for.
+    fn take_messages(&mut self) {
+        while let Ok(message) = self.inbox.try_recv() {
+            self.take(message);
+        }
+    }
+
     fn take(&mut self, message: ToFrontEnds) {
         match message {
             ToFrontEnds::Device(id, FromDevice::Ended) => {
@@ -203,7 +209,7 @@ impl FrontEnds {
                 let session = front_end.session.as_mut().expect("it has sent an order");
                 let progress = session.answer(answer);
                 if self.went_on(id, progress) {
-                    self.receive(id);
+                    self.answered.push(id);
                 }
             }
             ToFrontEnds::Device(id, FromDevice::Broken(ring, base)) => {
@@ -310,7 +316,7 @@ impl FrontEnds {
             queues: device.queues,
             sealed: front_end.sealed,
         }));
-        self.receive(id);
+        self.answered.push(id);
     }
 
     /// Tells a front-end what its device has become, if it wants to be told.
@@ -326,9 +332,8 @@ impl FrontEnds {
     /// Receives what a front-end has sent, for as long as it may, and then waits for more.
     fn receive(&mut self, id: SessionId) {
         for _ in 0..PIECES {
-            let front_end = &mut self.all[id];
-            let session = front_end.session.as_mut().expect("it has begun");
-            let wanted = session.wanted();
+            let Some(front_end) = self.all.get(id) else { return };
+            let wanted = front_end.session.as_ref().expect("it has begun").wanted();
             if wanted == 0 {
                 // Nobody is there to be answered.
                 if front_end.has_hung_up {
@@ -337,17 +342,21 @@ impl FrontEnds {
                 return;
             }
             let mut bytes = vec![0; wanted];
-            let progress = match socket::receive(&front_end.socket, &mut bytes) {
+            let (count, descriptors) = match socket::receive(&front_end.socket, &mut bytes) {
                 Ok((0, _)) => return self.end(id, Leave::HungUp),
-                Ok((count, descriptors)) => session.receive(&bytes[..count], descriptors),
+                Ok(received) => received,
                 Err(Errno::WOULDBLOCK) => break,
                 Err(errno) => return self.end(id, Leave::Broken(errno)),
             };
+            self.take_messages();
+            let Some(front_end) = self.all.get_mut(id) else { return };
+            let session = front_end.session.as_mut().expect("it has begun");
+            let progress = session.receive(&bytes[..count], descriptors);
             if !self.went_on(id, progress) {
                 return;
             }
         }
-        let front_end = &mut self.all[id];
+        let Some(front_end) = self.all.get_mut(id) else { return };
         if !std::mem::replace(&mut front_end.is_watched, true) {
             self.ring.poll_readable(Token::Readable(id), &front_end.socket);
         }

@@ -56,6 +56,8 @@ impl Devices {
                     let ring = site.ring();
                     let kick = ring.watch(Token::Front(Operation::Kick.token(id)), &file);
                     ring.end(std::mem::replace(&mut self.queues[id].kick, kick));
+                    // A kick by the file before may have come and been lost with its watch.
+                    self.queue(id, site.now());
                 }
                 Some(Ring::Broken(_)) | None => {}
             },
@@ -110,7 +112,7 @@ impl Devices {
     ) -> Result<(), String> {
         let device = &mut self.all[session];
         if device.memory.is_empty() {
-            device.rings.insert(number, Ring::Waits(start));
+            Self::set_ring(site, device, number, Ring::Waits(start));
             return Ok(());
         }
         let Start { size, addresses, base, kick, call, err, enabled } = start;
@@ -143,9 +145,7 @@ impl Devices {
             calling: None,
             calls_again: false,
         });
-        if let Some(before) = self.all[session].rings.insert(number, Ring::Runs(id)) {
-            Self::forget_ring(site, &before);
-        }
+        Self::set_ring(site, &mut self.all[session], number, Ring::Runs(id));
         // A call is owed, and chains may be there for which nobody kicks.
         self.note_change(id);
         self.queue(id, now);
@@ -178,7 +178,7 @@ impl Devices {
         for (number, start) in device.take_waiting() {
             let (base, err) = (start.base, start.err.clone());
             if let Err(why) = self.start(site, session, number, start) {
-                self.broke(session, number, BrokenRing::new(base, err), &why);
+                self.broke(site, session, number, BrokenRing::new(base, err), &why);
             }
         }
         self.wait(session, Waits::Memory(before));
@@ -219,17 +219,18 @@ impl Devices {
         let works_on = self.in_flight.values().filter(|request| request.queue == id).count();
         self.all[session].of_broken += u32::try_from(works_on).expect("a ring's chains are few");
         let broken = BrokenRing::new(ring.next_available(), err);
-        self.broke(session, number, broken, why);
+        self.broke(site, session, number, broken, why);
     }
 
     fn broke(
         &mut self,
+        site: &mut OwnSite<'_>,
         session: SessionId,
         number: u16,
         broken: BrokenRing,
         why: &dyn fmt::Display,
     ) {
-        self.all[session].rings.insert(number, Ring::Broken(broken));
+        Self::set_ring(site, &mut self.all[session], number, Ring::Broken(broken));
         self.has_to_wait(session);
         let device = &self.all[session];
         let of = format!("{}, ring {number}", device.export.name);
@@ -247,10 +248,17 @@ impl Devices {
         let is_first = device.waiting.front() == Some(&id);
         device.waiting.retain(|&waiting| waiting != id);
         if is_first && device.leave.is_none() {
-            // In a visit no ring may be queued.
+            // Queued when the next round begins: a visit may be under way.
             self.have_room.push(queue.session);
         }
         queue
+    }
+
+    /// From now on that is what the ring of that number is.
+    fn set_ring(site: &mut OwnSite<'_>, device: &mut Device, number: u16, ring: Ring) {
+        if let Some(before) = device.rings.insert(number, ring) {
+            Self::forget_ring(site, &before);
+        }
     }
 
     /// Forgets the rings of a device.

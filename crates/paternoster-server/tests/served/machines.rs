@@ -1,6 +1,5 @@
 //! Virtual machines that attach to exports by shared memory, beside clients of NBD.
 
-use std::io::{ErrorKind, Read as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,17 +12,18 @@ use paternoster_server::Server;
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::Detail;
 
+use crate::hostile_machines::check_neighbours;
 use crate::support::{PATIENCE, Rig, start_in};
 
 /// The status of a request that is done, of one that failed, and of one that is not known.
-const OK: u8 = 0;
+pub(crate) const OK: u8 = 0;
 const IO_ERR: u8 = 1;
 const UNSUPPORTED: u8 = 2;
 
-const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// A disk of memory, half of which a machine has.
-const ONE: &str = r#"
+pub(crate) const ONE: &str = r#"
 [disks.d]
 backend = "memory"
 size = "16M"
@@ -40,13 +40,13 @@ vhost_user = "DIR/gold.vhost"
 "#;
 
 /// The same of a file, whose reads go straight into the machine.
-fn one_file(cache: &str) -> Rig {
+pub(crate) fn one_file(cache: &str) -> Rig {
     let memory = "[disks.d]\nbackend = \"memory\"\nsize = \"16M\"";
     let (_, exports) = ONE.split_once(memory).expect("it begins with its disk");
     Rig::with_file(16 << 20, &format!("cache = \"{cache}\"{exports}"))
 }
 
-fn attach(rig: &Rig, shape: Shape) -> Machine {
+pub(crate) fn attach(rig: &Rig, shape: Shape) -> Machine {
     Machine::attach(&rig.dir.path().join("gold.vhost"), shape).expect("it attaches")
 }
 
@@ -118,7 +118,7 @@ fn all_rings_are_served_at_once() {
 }
 
 /// Waits for so many to be done, all well.
-fn all_done(machine: &mut Machine, ring: usize, mut wanted: usize) -> Vec<Done> {
+pub(crate) fn all_done(machine: &mut Machine, ring: usize, mut wanted: usize) -> Vec<Done> {
     let mut all = Vec::new();
     while wanted > 0 {
         let done = machine.wait(ring, PATIENCE).expect("it is served");
@@ -171,30 +171,13 @@ fn ring_stops_behind_what_it_has_done_and_goes_on_there() {
     rig.end();
 }
 
-/// Waits until the server has closed the socket of a front-end.
-fn until_cut_off(machine: &mut Machine) {
-    let socket = &mut machine.front_end.socket;
-    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    match socket.read(&mut [0; 64]) {
-        Ok(0) => {}
-        // It has not read all that was sent.
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Waits until the server has said that a ring is broken.
-fn until_broken(ring: &MachineRing) {
+pub(crate) fn until_broken(ring: &MachineRing) {
     let begun = Instant::now();
     while !ring.is_broken() {
         assert!(begun.elapsed() < PATIENCE, "it is not told");
         thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Its neighbours, and clients of NBD, notice nothing.
-fn check_neighbours(rig: &Rig) {
-    rig.client("a").check_served(7);
 }
 
 /// A disk that is at a request for a while, and a machine that has asked it for one.
@@ -275,29 +258,6 @@ fn rings_that_are_disabled_stop_when_what_was_taken_of_them_is_done() {
     rig.end();
 }
 
-/// It ends in the middle of a visit, while two of its rings wait for room.
-#[test]
-fn memory_that_is_taken_away_while_rings_wait_for_room_ends_its_device_alone() {
-    let slow = "backend = \"modelled\"\nservers = 1\nservice_us = 20000";
-    let rig = Rig::start(&ONE.replace("backend = \"memory\"", slow));
-    let shape = Shape { queues: 3, slots: 8, room: 1 << 20, sealed: false, ..Shape::default() };
-    let mut machine = attach(&rig, shape);
-    let data = vec![7; 1 << 20];
-    for slot in 0..8 {
-        for ring in 0..2 {
-            machine.ask(ring, &Ask::Write(slot * 2048, &data)).expect("room");
-        }
-    }
-    machine.wait_for_any(PATIENCE).expect("it is served");
-    rustix::fs::ftruncate(machine.guest.file(), 0).expect("nobody forbids it");
-    machine.rings[2].kick().expect("it counts");
-    until_cut_off(&mut machine);
-    drop(machine);
-    rig.until_empty();
-    check_neighbours(&rig);
-    rig.end();
-}
-
 /// A ring may start before there is memory: then it waits, and all that is said of it holds.
 #[test]
 fn ring_that_waits_for_memory_is_called_by_what_comes_meanwhile() {
@@ -315,6 +275,23 @@ fn ring_that_waits_for_memory_is_called_by_what_comes_meanwhile() {
         poll(&mut [PollFd::new(&call, PollFlags::IN)], Some(&timeout)) == Ok(1)
     };
     assert!(called(PATIENCE), "a ring that starts owes a call");
+    drop(machine);
+    rig.until_empty();
+    rig.end();
+}
+
+/// Another file for kicks: what was asked for before is served, kicked for by either or by none.
+#[test]
+fn what_is_there_when_the_file_of_kicks_changes_is_served() {
+    let rig = Rig::start(ONE);
+    let mut machine = attach(&rig, Shape::default());
+    // It is looked at for some ten milliseconds, and not in the round that comes then.
+    thread::sleep(Duration::from_millis(50));
+    rig.stat();
+    let kick = eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd");
+    machine.ask_without_a_kick(0, &Ask::Read(0, 512)).expect("room");
+    machine.front_end.tell(request::SET_VRING_KICK, &[0; 8], &[&kick]).expect("it is obeyed");
+    assert_eq!(machine.wait(0, PATIENCE).expect("it is served").len(), 1);
     drop(machine);
     rig.until_empty();
     rig.end();
@@ -366,73 +343,6 @@ fn front_end_that_comes_back_is_attached_when_the_disk_is_done_with_what_it_had(
 }
 
 #[test]
-fn ring_whose_index_runs_ahead_is_broken_alone_and_can_be_mended() {
-    let rig = Rig::start(ONE);
-    let mut machine = attach(&rig, Shape { queues: 2, ..Shape::default() });
-    machine.do_one(&Ask::Write(0, &[1; SECTOR])).expect("done");
-    let Machine { rings, guest, .. } = &mut machine;
-    rings[0].run_ahead(guest, 1000).expect("it kicks");
-    until_broken(&machine.rings[0]);
-    machine.ask(1, &Ask::Read(0, 512)).expect("room");
-    let done = all_done(&mut machine, 1, 1);
-    assert_eq!(machine.data(1, &done[0]), [1; SECTOR], "the other ring goes on");
-    assert_eq!(machine.stop(0).expect("it is answered"), 1, "behind what it had done");
-    machine.rings[0].forget(&machine.guest);
-    let Machine { front_end, guest, rings, .. } = &mut machine;
-    rings[0].start(front_end, guest, Features::all()).expect("it starts anew");
-    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![1; SECTOR]));
-    check_neighbours(&rig);
-    rig.end();
-}
-
-/// What reads it would be killed; the server is not.
-#[test]
-fn memory_that_is_taken_away_ends_its_device_alone() {
-    let rig = Rig::start(ONE);
-    let mut machine = attach(&rig, Shape { sealed: false, ..Shape::default() });
-    machine.do_one(&Ask::Write(0, &[1; SECTOR])).expect("done");
-    rustix::fs::ftruncate(machine.guest.file(), 0).expect("nobody forbids it");
-    machine.rings[0].kick().expect("it counts");
-    until_cut_off(&mut machine);
-    drop(machine);
-    rig.until_empty();
-    check_neighbours(&rig);
-    let mut next = attach(&rig, Shape::default());
-    assert_eq!(next.do_one(&Ask::Read(0, 512)).expect("done"), (OK, vec![1; SECTOR]));
-    rig.end();
-}
-
-/// What is read has no place to go to: by the kernel, which says so, or by a copy of ours.
-#[test]
-fn place_of_a_read_that_is_taken_away_ends_its_device_alone() {
-    for cache in ["page", "direct"] {
-        let rig = one_file(cache);
-        let mut machine = attach(&rig, Shape { sealed: false, ..Shape::default() });
-        let [.., slots] = machine.rings[0].places();
-        let end_of_first_header = slots + 4096;
-        rustix::fs::ftruncate(machine.guest.file(), end_of_first_header).expect("it may be");
-        machine.ask(0, &Ask::Read(0, 4096)).expect("room");
-        until_cut_off(&mut machine);
-        drop(machine);
-        rig.until_empty();
-        check_neighbours(&rig);
-        rig.end();
-    }
-}
-
-#[test]
-fn memory_that_can_be_taken_away_is_refused_where_it_has_to_be_sealed() {
-    let rig = Rig::start(&format!("{ONE}vhost_user_memory = \"sealed\"\n"));
-    let path = rig.dir.path().join("gold.vhost");
-    let unsealed = Machine::attach(&path, Shape { sealed: false, ..Shape::default() });
-    let said = format!("{:#}", unsealed.expect_err("it is refused"));
-    assert!(said.contains("message 5 was refused"), "{said}");
-    rig.until_empty();
-    assert_eq!(attach(&rig, Shape::default()).do_one(&Ask::Flush).expect("done").0, OK);
-    rig.end();
-}
-
-#[test]
 fn memory_changes_under_requests_and_a_ring_that_is_in_none_is_broken() {
     for rig in [Rig::start(ONE), one_file("page")] {
         memory_changes_under_requests(&rig);
@@ -458,58 +368,6 @@ fn memory_changes_under_requests(rig: &Rig) {
     assert_eq!(machine.do_one(&Ask::Read(0, 4096)).expect("done"), (OK, vec![19; 4096]));
     machine.front_end.tell(request::SET_MEM_TABLE, &[0; 8], &[]).expect("it is obeyed");
     machine.rings.iter().for_each(until_broken);
-}
-
-#[test]
-fn front_end_that_says_what_nobody_understands_is_cut_off() {
-    let rig = Rig::start(ONE);
-    let headers = [[99, 1, 0], [1, 2, 0], [5, 1, 1 << 20], [12, 1, 8]];
-    for header in headers {
-        let mut machine = attach(&rig, Shape::default());
-        let bytes = [header.map(u32::to_ne_bytes).concat(), vec![0; 8]].concat();
-        machine.front_end.send_bytes(&bytes, &[]).expect("the socket takes it");
-        until_cut_off(&mut machine);
-        drop(machine);
-        rig.until_empty();
-    }
-    check_neighbours(&rig);
-    rig.end();
-}
-
-/// A whole message may come whenever it likes.
-#[test]
-fn front_end_that_does_not_end_a_message_is_cut_off_after_ten_seconds() {
-    let rig = Rig::start(ONE);
-    let mut machine = attach(&rig, Shape::default());
-    let begun = Instant::now();
-    machine.front_end.send_bytes(&request::GET_FEATURES.to_ne_bytes(), &[]).expect("it takes it");
-    thread::sleep(Duration::from_secs(5));
-    // More of it is no more time.
-    machine.front_end.send_bytes(&1_u32.to_ne_bytes(), &[]).expect("it takes it");
-    assert_eq!(machine.do_one(&Ask::Read(0, 512)).expect("its rings go on").0, OK);
-    until_cut_off(&mut machine);
-    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
-    check_neighbours(&rig);
-    drop(machine);
-    rig.until_empty();
-    rig.end();
-}
-
-/// It asks and never reads: the server does not hold what it is answered.
-#[test]
-fn front_end_that_reads_no_reply_is_cut_off() {
-    let rig = Rig::start(ONE);
-    let mut machine = attach(&rig, Shape::default());
-    let asked = [request::GET_CONFIG, 1, 12, 0, 256, 0].map(u32::to_ne_bytes).concat();
-    let many = asked.repeat(1000);
-    let begun = Instant::now();
-    while machine.front_end.send_bytes(&many, &[]).is_ok() {
-        assert!(begun.elapsed() < PATIENCE, "it takes all");
-    }
-    check_neighbours(&rig);
-    drop(machine);
-    rig.until_empty();
-    rig.end();
 }
 
 /// A disk of a file, whose syncs are counted.

@@ -13,6 +13,7 @@ mod durable;
 mod exports;
 mod groups;
 mod hostile;
+mod hostile_machines;
 mod machines;
 mod machines_at_random;
 mod machines_of_volumes;

@@ -16,6 +16,8 @@ mod exports;
 mod groups;
 #[path = "../served/hostile.rs"]
 mod hostile;
+#[path = "../served/hostile_machines.rs"]
+mod hostile_machines;
 #[path = "../served/machines.rs"]
 mod machines;
 #[path = "../served/negotiation.rs"]
