@@ -167,7 +167,10 @@ const SET_HELP: &str = "Set a tunable of the scheduler, by its name in sysfs and
 
 /// Help of `--ctl`.
 fn ctl_help() -> String {
-    format!("Unix socket for `paternoster ctl`, mode 0600; `none` for none {DEFAULT_PLACE}")
+    format!(
+        "Unix socket for `paternoster ctl`, mode 0600; `fd:NAME` for one that the service manager \
+         passes, `none` for none {DEFAULT_PLACE}"
+    )
 }
 
 /// Help of `--scheduler`, with all that there are.

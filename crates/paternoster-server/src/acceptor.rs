@@ -43,7 +43,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Clients that may negotiate at once; one more closes the oldest.
 const MAX_NEGOTIATIONS: usize = 256;
 
-/// How long to wait after the system had no descriptor for another connection.
+/// How long to wait after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a client is told of that asks for TLS.
@@ -65,6 +65,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 enum Token {
     Accept(usize),
+    /// A connection has come that may be accepted without waiting for it.
+    Arrived(usize),
     Received(NegotiationId),
     Sent(NegotiationId),
     Wake,
@@ -187,6 +189,7 @@ impl Acceptor {
         let Completion { token, result, output } = completion;
         match token {
             Token::Accept(index) => self.accepted(index, output.into_socket(), result),
+            Token::Arrived(index) => self.accept(index),
             Token::Received(id) => {
                 if let Some(input) = output.into_buffers().pop() {
                     self.received(id, input, result);
@@ -210,8 +213,20 @@ impl Acceptor {
                 }
                 self.paused.push((deadline(ACCEPT_PAUSE), index));
             }
+            // The service manager that has passed it has it so.
+            (None, Err(Errno::AGAIN)) => {
+                let fd = self.listeners[index].fd.clone();
+                self.ring.poll_readable(Token::Arrived(index), &fd);
+            }
             // The client has given up before it was accepted.
-            (None, _) => self.accept(index),
+            (None, Ok(_) | Err(Errno::CONNABORTED | Errno::INTR)) => self.accept(index),
+            (None, Err(errno)) => {
+                let kind = "no connection can be accepted; it is tried again";
+                if let Some(line) = self.limits.admit(kind, Instant::now()) {
+                    tracing::warn!(left_out = line.left_out, "{kind}: {errno}");
+                }
+                self.paused.push((deadline(ACCEPT_PAUSE), index));
+            }
         }
     }
 

@@ -20,7 +20,9 @@ use crate::admission::Descriptors;
 use crate::borders;
 use crate::catalogue::{Records, Store};
 use crate::common::Common;
-use crate::config::{Config, DiskConfig, ExportConfig, ListenAddress, VolumeConfig, shown_span};
+use crate::config::{
+    Config, DiskConfig, ExportConfig, ListenAddress, VolumeConfig, check_far, shown_span,
+};
 use crate::ctl;
 use crate::passed::PassedSockets;
 use crate::rings;
@@ -166,7 +168,7 @@ fn control_socket(
     Ok((socket.into(), file))
 }
 
-/// Warns of a control socket of which the service manager has let every user write.
+/// Warns of a control socket to which the service manager lets every user write.
 fn warn_if_writable(path: &Path) {
     let mode = fs::metadata(path).map(|seen| seen.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o002 != 0) {
@@ -191,6 +193,11 @@ fn for_server(
         .map(|listen| BoundSocket::new(&listen.address, passed, patience))
         .map(|bound| refused.note(bound.map_err(Into::into)))
         .collect();
+    let places: Vec<_> = bound.iter().flatten().map(|socket| socket.place.clone()).collect();
+    for volume in config.disks.iter().flat_map(|disk| &disk.volumes) {
+        let checked = check_far(&volume.backend, &places);
+        refused.note(checked.map_err(|own| anyhow!("{:?}: {own}", volume.name)));
+    }
     let exports = config.exports_by_volume();
     let disks: Vec<_> = (0..config.disks.len())
         .map(|disk| for_disk(config, disk, &exports, patience, refused))

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use thiserror::Error;
 
@@ -71,7 +71,7 @@ impl PassedSockets {
         let (mut sockets, mut missing) = (Vec::new(), 0);
         for (name, fd) in passed {
             let fd = fd.into_std();
-            // The programs that a debugger or a hook starts have no use for it.
+            // Nobody else is to have it.
             if fcntl_setfd(&fd, FdFlags::CLOEXEC) == Err(Errno::BADF) {
                 // There is no such descriptor: it must not be closed when another has its number.
                 std::mem::forget(fd);
@@ -94,14 +94,15 @@ impl PassedSockets {
         match (at, named) {
             (Some(at), 1) => {
                 let (name, socket) = self.0.remove(at);
-                let place = place(&socket).and_then(|place| {
-                    // Whoever else has the socket only waits for connections on it.
-                    ioctl_fionbio(&socket, false).map_err(|errno| errno.to_string())?;
-                    Ok(place)
-                });
-                place.map(|place| (socket, place)).map_err(|what| NotPassed::Unfit { name, what })
+                match place(&socket) {
+                    Ok(place) => Ok((socket, place)),
+                    Err(what) => Err(NotPassed::Unfit { name, what }),
+                }
             }
-            (Some(_), count) => Err(NotPassed::Several { name: name.to_owned(), count }),
+            (Some(_), count) => {
+                self.0.retain(|(of, _)| of != name);
+                Err(NotPassed::Several { name: name.to_owned(), count })
+            }
             (None, _) => Err(NotPassed::Missing { name: name.to_owned(), passed: self.names() }),
         }
     }
@@ -141,6 +142,9 @@ fn place(socket: &OwnedFd) -> Result<Place, String> {
             let address = UnixListener::from(socket).local_addr();
             let address = address.map_err(|error| error.to_string())?;
             let path = address.as_pathname().ok_or("has no path, by which clients find it")?;
+            if let Err(error) = std::fs::symlink_metadata(path) {
+                return Err(format!("cannot be reached any more at {}: {error}", path.display()));
+            }
             std::path::absolute(path).map(Place::Unix).map_err(|error| error.to_string())
         }
         AddressFamily::INET | AddressFamily::INET6 => {
@@ -187,14 +191,20 @@ mod tests {
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").expect("a file"));
         let (connected, _other) = UnixStream::pair().expect("sockets");
         let datagrams = UnixDatagram::unbound().expect("a socket");
+        let dir = tempfile::tempdir().expect("a directory");
+        let gone = UnixListener::bind(dir.path().join("gone")).expect("a socket");
+        std::fs::remove_file(dir.path().join("gone")).expect("it is there");
         for (sockets, said) in [
+            (vec![("nbd", gone.into())], "cannot be reached any more at "),
             (vec![("nbd", file())], "is no socket; a stream socket"),
             (vec![("nbd", connected.into())], "does not listen (Accept=no"),
             (vec![("nbd", datagrams.into())], "is of socket type 2"),
             (vec![("nbd", file()), ("nbd", file())], "2 sockets \"nbd\" were passed"),
         ] {
-            let refused = passed(sockets).take("nbd").expect_err(said).to_string();
+            let mut passed = passed(sockets);
+            let refused = passed.take("nbd").expect_err(said).to_string();
             assert!(refused.contains(said), "{refused}");
+            assert_eq!(passed.names(), "none", "of nothing else is to be said that it is unused");
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use paternoster::{DeviceWeights, Weight, Weights};
 
 use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover, UnderWay};
-use crate::config::{Config, ROOT, needs_restart, place_of, sockets_in};
+use crate::config::{Config, ROOT, Served, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 use crate::export_table::{Offer, ServedExports, offer_of};
@@ -51,7 +51,8 @@ impl Reload {
         served: &Config,
         catalogue: &Catalogue,
     ) -> Result<Self, ReloadError> {
-        let file = Config::from_file_beside(path, &catalogue.disk_configs())
+        let (disks, places) = (catalogue.disk_configs(), catalogue.places());
+        let file = Config::from_file_beside(path, Served { disks: &disks, places })
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
         // As the next start would find out.
         let mistakes = catalogue.records().mistakes(&file);

@@ -141,7 +141,7 @@ pub(crate) struct BoundSocket {
     pub(crate) place: Place,
     /// The file of a unix socket of ours, which goes with it.
     pub(crate) file: Option<SocketFile>,
-    /// Whether somebody else listens on it too, before this server and behind it.
+    /// Whether somebody else listens on it too, before this server and after it.
     pub(crate) is_passed: bool,
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tempfile::TempDir;
 
-use crate::support::{CONTROL, Served, eventually, run, temp_dir, tool_command};
+use crate::support::{CONTROL, Served, eventually, run, temp_dir, tool, tool_command};
 
 /// How many bytes the disk has.
 const SIZE: &str = "1048576";
@@ -114,6 +114,34 @@ fn socket_that_nothing_names_is_a_warning_and_one_that_is_missing_ends_the_start
         let passed = "was passed to this server; passed: \"nbd\", \"other\"";
         assert!(log.contains(&format!("no socket {name:?} {passed}")), "{log}");
     }
+}
+
+/// systemd passes them as `NonBlocking=` says: others may have them so, and nothing is changed.
+#[test]
+fn socket_on_which_nothing_waits_is_served_and_no_disk_is_behind_it() {
+    let dir = temp_dir();
+    let listen = "[[listen]]\nfd = \"nbd\"\n";
+    write_file(dir.path(), "fd:ctl", listen);
+    let manager = Manager::listen(dir.path(), &["nbd", "ctl"]);
+    for (_, socket) in &manager.sockets {
+        socket.set_nonblocking(true).expect("a socket");
+    }
+    let served = manager.start(dir, 1);
+    for _ in 0..3 {
+        assert_eq!(size(served.dir.path(), "nbd.sock"), format!("{SIZE}\n"));
+    }
+    // Its own socket, which no key of the file says.
+    let far = format!(
+        "{listen}[disks.far]\nbackend = \"nbd\"\nuri = \"nbd+unix:///e?socket={}\"\n",
+        served.path("nbd.sock").display()
+    );
+    write_file(served.dir.path(), "fd:ctl", &far);
+    let program = env!("CARGO_BIN_EXE_paternoster");
+    let args = ["ctl", "--ctl", "ctl.sock", "reload"];
+    let refused = tool("paternoster", program, args, served.dir.path());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("this server"), "{said}");
+    served.end();
 }
 
 #[test]

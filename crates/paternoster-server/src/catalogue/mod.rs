@@ -159,6 +159,11 @@ impl Catalogue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where clients find the server.
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
     /// Where clients reach an export of that name.
     fn uris(&self, name: &str) -> Vec<String> {
         let offering = self.places.iter().enumerate();

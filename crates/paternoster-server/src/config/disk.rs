@@ -24,7 +24,7 @@ use super::mistakes::Mistakes;
 use super::modelled::Modelled;
 use super::pool::{self, Pool};
 use super::scheduler::SchedulerChoice;
-use super::{listen, nbd, polling};
+use super::{Served, listen, nbd, polling};
 use crate::depth::{self, Depth};
 
 /// One disk, or a pool.
@@ -243,8 +243,8 @@ impl Checked {
 /// What is there beside the disks that are checked.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'a> {
-    /// Those of a server that reads its file again.
-    pub(super) served: &'a [DiskConfig],
+    /// What a server has that reads its file again.
+    pub(super) served: Served<'a>,
     /// Where clients connect.
     pub(super) sockets: &'a listen::Checked,
 }

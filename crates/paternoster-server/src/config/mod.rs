@@ -75,7 +75,8 @@ pub(crate) use keys::{
 use listen::is_fd_name;
 pub use listen::{Listen, ListenAddress};
 pub(crate) use nbd::{
-    SILENT as FAR_SILENT, ask as ask_far, far_size, options as far_options, server as far_server,
+    SILENT as FAR_SILENT, ask as ask_far, check_far, far_size, options as far_options,
+    server as far_server,
 };
 pub use options::Options;
 pub use polling::{PollMode, Polling};
@@ -83,6 +84,7 @@ pub use reference::{TableInfo, help, reference, schema};
 pub use scheduler::SchedulerChoice;
 pub(crate) use wanted::{Wanted, check_name as check_volume_name, schemas as wanted_schemas};
 
+use crate::uri;
 use disk::Beside;
 use draft::Draft;
 use group::Members;
@@ -109,6 +111,15 @@ pub struct Config {
     pub keys: ServerKeys,
 }
 
+/// What a server has that reads its file again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Served<'s> {
+    /// What is known of them need not be asked for.
+    pub(crate) disks: &'s [DiskConfig],
+    /// Where clients find it: no far disk is there.
+    pub(crate) places: &'s [uri::Place],
+}
+
 /// The largest file that is read, in bytes: room for a hundred thousand exports.
 const FILE_MAX: u64 = 16 << 20;
 
@@ -128,25 +139,21 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, ConfigError> {
 impl Config {
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        Self::from_file_with(path, &[])
+        Self::from_file_with(path, Served::default())
     }
 
     /// Validates the text of a TOML file; `path` is what errors call it, and its relative paths are
     /// relative to that one's directory.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        Self::from_toml_beside(text, path, &[])
+        Self::from_toml_beside(text, path, Served::default())
     }
 
-    /// The same of a file that a server reads again: what it knows of its disks need not be asked
-    /// for.
-    pub(crate) fn from_file_beside(
-        path: &Path,
-        served: &[DiskConfig],
-    ) -> Result<Self, ConfigError> {
+    /// The same of a file that a server reads again.
+    pub(crate) fn from_file_beside(path: &Path, served: Served<'_>) -> Result<Self, ConfigError> {
         Self::from_file_with(path, served)
     }
 
-    fn from_file_with(path: &Path, served: &[DiskConfig]) -> Result<Self, ConfigError> {
+    fn from_file_with(path: &Path, served: Served<'_>) -> Result<Self, ConfigError> {
         let bytes = read_bounded(path)?;
         let mut mistakes = Mistakes::default();
         match keys::written::decode(&bytes, path, &mut mistakes) {
@@ -155,11 +162,7 @@ impl Config {
         }
     }
 
-    fn from_toml_beside(
-        text: &str,
-        path: &Path,
-        served: &[DiskConfig],
-    ) -> Result<Self, ConfigError> {
+    fn from_toml_beside(text: &str, path: &Path, served: Served<'_>) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
         match Draft::of_file(text, path, &mut mistakes) {
             Some(draft) => draft.check(served, mistakes),
@@ -170,7 +173,7 @@ impl Config {
     /// Validates the options of the command line.
     pub fn from_options(options: &Options) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
-        options.draft(&mut mistakes).check(&[], mistakes)
+        options.draft(&mut mistakes).check(Served::default(), mistakes)
     }
 
     /// Returns how many threads serve clients beside the owners of disks.
@@ -273,7 +276,7 @@ impl Config {
 }
 
 impl Draft {
-    fn check(&self, served: &[DiskConfig], mut mistakes: Mistakes) -> Result<Config, ConfigError> {
+    fn check(&self, served: Served<'_>, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
         mistakes.note(sockets.check_metrics(self));

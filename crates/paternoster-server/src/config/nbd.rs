@@ -74,15 +74,15 @@ fn check(
     let uri = uri.zip(of_uri.place()).filter(|_| !of_size.is_wrong());
     let Some((uri, place)) = uri else { return Behind::default() };
     let at = At { value: uri, place: place.clone() };
-    let known = beside.served.iter().flat_map(|disk| {
+    let known = beside.served.disks.iter().flat_map(|disk| {
         let volumes = disk.volumes.iter().map(|volume| &volume.backend);
         volumes.chain([&disk.backend])
     });
     let known = known.into_iter().find_map(|backend| known_as(backend, uri, written));
-    let looked =
-        check_absolute(uri).and_then(|()| check_other(uri, beside.sockets.places())).and_then(
-            |()| known.map_or_else(|| look_once(uri, written, (what, is_written), locations), Ok),
-        );
+    let own = beside.sockets.places().chain(beside.served.places.iter().cloned());
+    let looked = check_absolute(uri).and_then(|()| check_other(uri, own)).and_then(|()| {
+        known.map_or_else(|| look_once(uri, written, (what, is_written), locations), Ok)
+    });
     let looked = looked.or_else(|problem| at.refuse(problem));
     let Some(Look { size, rotational, block }) = mistakes.note(looked) else {
         return Behind::default();
@@ -154,6 +154,13 @@ fn known_as(served: &BackendConfig, uri: &NbdUri, written: Option<u64>) -> Optio
     let &BackendConfig::Nbd { ref options, size, rotational } = served else { return None };
     let is_it = options.uri == *uri && written.is_none_or(|written| written == size);
     is_it.then_some(Look { size, rotational, block: None })
+}
+
+/// Refuses a far disk of this server itself, which clients find at those places; they are all known
+/// when its sockets listen.
+pub(crate) fn check_far(backend: &BackendConfig, own: &[Place]) -> Result<(), String> {
+    let BackendConfig::Nbd { options, .. } = backend else { return Ok(()) };
+    check_other(&options.uri, own.iter().cloned()).map_err(|problem| problem.to_string())
 }
 
 /// Refuses a server that is this one: it would wait for itself.

@@ -28,7 +28,7 @@ pub struct Options {
     pub unix: Option<PathBuf>,
     /// `--tcp`: an address and a port.
     pub tcp: Option<String>,
-    /// `--ctl`: the path of the control socket; `none` is none.
+    /// `--ctl`: the path of the control socket; `fd:NAME` is one that is passed, `none` is none.
     pub ctl: Option<PathBuf>,
     /// `--metrics`: an address and a port.
     pub metrics: Option<String>,

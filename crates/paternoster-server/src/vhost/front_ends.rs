@@ -188,7 +188,8 @@ impl FrontEnds {
         }
     }
 
-    /// Takes what owners have told. They tell no more than sockets have asked for.
+    /// Takes what owners have told, and what the operator wants. Owners tell no more than sockets
+    /// have asked for.
     fn take_messages(&mut self) {
         while let Ok(message) = self.inbox.try_recv() {
             self.take(message);
