@@ -13,6 +13,7 @@
 //! What the caller sees is the same with both. io_uring takes one system call for many operations
 //! and is the faster one; some machines and most containers forbid it.
 
+mod allowed;
 mod threads;
 mod uring;
 

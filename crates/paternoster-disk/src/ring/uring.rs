@@ -12,6 +12,8 @@
 //!
 //! An operation owns its buffers until it completes, so callers need no `unsafe`; this file alone
 //! has it.
+//!
+//! A ring carries out those operations and no others ([`allowed`]).
 
 #![allow(unsafe_code)] // The kernel works on our buffers; each block says why they are alive.
 
@@ -28,7 +30,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap};
 use smallvec::SmallVec;
 
-use super::{Buffers, Completion, Fd, ONE, Operation, OperationId, Output, Room};
+use super::{Buffers, Completion, Fd, ONE, Operation, OperationId, Output, Room, allowed};
 use crate::spare::SpareBuffers;
 
 /// Entries of the submission queue; more operations can be in flight.
@@ -101,14 +103,21 @@ pub(super) struct Uring<T> {
 impl<T> Uring<T> {
     /// For the thread that calls this, and only for it.
     pub(super) fn new() -> io::Result<Self> {
+        Self::that_waits(Waiting::best)
+    }
+
+    /// The same, of a thread that waits so.
+    fn that_waits(waiting: fn(&IoUring) -> io::Result<Waiting>) -> io::Result<Self> {
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
             .setup_defer_taskrun()
             .setup_cqsize(ENTRIES * 8)
+            .setup_r_disabled()
             .build(ENTRIES)?;
-        let waiting = Waiting::best(&uring)?;
+        let waiting = waiting(&uring)?;
+        allowed::restrict(&uring)?;
         let (operations, file_io, wake_ups) = (SlotMap::with_key(), VecDeque::new(), Vec::new());
         Ok(Self { kernel: uring, waiting, operations, file_io, wake_ups })
     }
@@ -503,83 +512,5 @@ unsafe fn extend_filled(buffer: &mut BytesMut, filled: usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-    use std::os::unix::net::UnixStream;
-    use std::time::Duration;
-
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::clock::MonotonicClock;
-    use crate::ring::{Engine, Ring};
-
-    const MILLISECOND: u64 = 1_000_000;
-
-    /// What completes next on a ring that waits so.
-    fn next(ring: &mut Ring<u32>) -> u32 {
-        let mut completions = Vec::new();
-        while completions.is_empty() {
-            ring.wait(None).expect("the ring works");
-            ring.take_completions(&mut completions);
-        }
-        assert_eq!(completions.len(), 1);
-        completions[0].token
-    }
-
-    fn ring(uring: Uring<u32>) -> Ring<u32> {
-        Ring { engine: Engine::IoUring(Box::new(uring)), spare: SpareBuffers::default() }
-    }
-
-    #[test]
-    fn who_waits_for_a_signal_does_not_wait_for_bytes_of_a_file() {
-        let mut ring = ring(Uring::new().expect("a ring"));
-        let mut cached = tempfile::tempfile().expect("a file");
-        cached.write_all(&[7; 4096]).expect("room");
-        let file: Fd = Arc::new(cached.into());
-        let signalled: Fd = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd"));
-        ring.read(1, &file, 0, &[4096]);
-        ring.write(2, &file, 0, Buffers::from_elem(Bytes::from(vec![7; 4096]), 1));
-        ring.signal(3, &signalled);
-        let mut completions = Vec::new();
-        while completions.len() < 3 {
-            ring.wait(None).expect("the ring works");
-            ring.take_completions(&mut completions);
-        }
-        assert_eq!(completions[0].token, 3, "{completions:?}");
-    }
-
-    /// Both ways have to work where only one would be chosen.
-    #[test]
-    fn whatever_completes_ends_a_wait_in_the_ring_and_one_on_the_event() {
-        let in_ring = Uring::new().expect("a ring");
-        let mut on_event = Uring::new().expect("a ring");
-        on_event.waiting = Waiting::on_event(&on_event.kernel).expect("an event");
-        for mut ring in [in_ring, on_event].map(ring) {
-            let (ours, mut theirs) = UnixStream::pair().expect("sockets");
-            let ours: Fd = Arc::new(OwnedFd::from(ours));
-            let file: Fd = Arc::new(tempfile::tempfile().expect("a file").into());
-
-            ring.nop(1);
-            assert_eq!(next(&mut ring), 1);
-            ring.write(2, &file, 0, Buffers::from_elem(Bytes::from(vec![7; 4096]), 1));
-            assert_eq!(next(&mut ring), 2);
-            ring.sync(3, &file, None);
-            assert_eq!(next(&mut ring), 3);
-            ring.poll_readable(4, &ours);
-            let sender = std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(20));
-                theirs.write_all(&[7]).expect("taken");
-                theirs
-            });
-            assert_eq!(next(&mut ring), 4);
-            ring.receive(5, &ours, BytesMut::with_capacity(10));
-            assert_eq!(next(&mut ring), 5);
-            let until = MonotonicClock::monotonic_now() + 20 * MILLISECOND;
-            while MonotonicClock::monotonic_now() < until {
-                ring.wait(Some(until)).expect("the ring works");
-            }
-            drop(sender);
-        }
-    }
-}
+#[path = "uring_tests.rs"]
+mod tests;
