@@ -26,6 +26,7 @@ use crate::config::{
 use crate::ctl;
 use crate::passed::PassedSockets;
 use crate::rings;
+use crate::sandbox;
 use crate::sockets::{BoundSocket, Patience, SocketFile};
 use crate::uri::Place;
 use crate::vhost::VhostSocket;
@@ -72,7 +73,7 @@ impl Obstacles {
 
     /// The sentences.
     fn lines(&self) -> Vec<String> {
-        self.0.iter().map(|error| format!("{error:#}")).collect()
+        self.0.iter().map(in_one_line).collect()
     }
 
     /// The same as a text, a line each.
@@ -81,33 +82,44 @@ impl Obstacles {
     }
 
     /// The same as one error, a line each.
-    pub(crate) fn into_error(mut self) -> Error {
-        match self.0.len() {
-            1 => self.0.remove(0),
-            _ => anyhow!(self.lines().join("\n")),
-        }
+    pub(crate) fn into_error(self) -> Error {
+        anyhow!(self.into_text())
     }
 }
 
+/// The error and its causes, each with why it may be where that is not seen.
+fn in_one_line(error: &Error) -> String {
+    let cause = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(error) => sandbox::explained(error),
+        None => cause.to_string(),
+    };
+    error.chain().map(cause).collect::<Vec<_>>().join(": ")
+}
+
 /// Takes all that `serve` needs; what is in use is asked for again for a while, if there is
-/// patience.
+/// patience. When all sockets listen, and before anything else is opened or started, it does what
+/// comes between.
 pub(crate) fn acquire(
     config: &Config,
     mut passed: PassedSockets,
     patience: Patience,
+    between: impl FnOnce() -> Result<()>,
 ) -> Result<(ForServer, ForControl), Obstacles> {
     let mut refused = Obstacles::default();
     let control = for_control(config, &mut passed, patience, &mut refused);
-    let server = for_server(config, &mut passed, patience, &mut refused);
+    let bound = bind(config, &mut passed, patience, &mut refused);
     passed.end();
-    server.zip(control).ok_or(refused)
+    let between = refused.note(between());
+    let server = for_server(config, bound, patience, &mut refused);
+    server.zip(control).zip(between).map(|(acquired, ())| acquired).ok_or(refused)
 }
 
 /// Takes what clients are served with.
 pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles> {
     let mut refused = Obstacles::default();
-    let mut passed = PassedSockets::default();
-    for_server(config, &mut passed, Patience::a_while(), &mut refused).ok_or(refused)
+    let patience = Patience::a_while();
+    let bound = bind(config, &mut PassedSockets::default(), patience, &mut refused);
+    for_server(config, bound, patience, &mut refused).ok_or(refused)
 }
 
 /// Returns why `serve` would not start now, a sentence each: what it is refused by the machine, and
@@ -123,7 +135,8 @@ pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
         _ => None,
     };
     let state = config.keys.state_dir.as_deref().filter(|path| !path.exists());
-    let refused = acquire(&config, PassedSockets::default(), patience).err().unwrap_or_default();
+    let refused = acquire(&config, PassedSockets::default(), patience, || Ok(()));
+    let refused = refused.err().unwrap_or_default();
     for directory in made.into_iter().chain(state) {
         // It was made to see whether it can be. Where somebody else uses it by now, it stays.
         let _ = fs::remove_dir(directory);
@@ -180,19 +193,26 @@ fn warn_if_writable(path: &Path) {
     }
 }
 
-fn for_server(
+/// Listens for clients; none of what is refused.
+fn bind(
     config: &Config,
     passed: &mut PassedSockets,
+    patience: Patience,
+    refused: &mut Obstacles,
+) -> Vec<Option<BoundSocket>> {
+    let listen = config.listen.iter();
+    let bound = listen.map(|listen| BoundSocket::new(&listen.address, passed, patience));
+    bound.map(|bound| refused.note(bound.map_err(Into::into))).collect()
+}
+
+fn for_server(
+    config: &Config,
+    bound: Vec<Option<BoundSocket>>,
     patience: Patience,
     refused: &mut Obstacles,
 ) -> Option<ForServer> {
     let rings = config.disks.len() + config.connection_threads() + 1;
     let io = refused.note(rings::choose(config.keys.engine, rings));
-    let listen = config.listen.iter();
-    let bound: Vec<_> = listen
-        .map(|listen| BoundSocket::new(&listen.address, passed, patience))
-        .map(|bound| refused.note(bound.map_err(Into::into)))
-        .collect();
     let places: Vec<_> = bound.iter().flatten().map(|socket| socket.place.clone()).collect();
     for volume in config.disks.iter().flat_map(|disk| &disk.volumes) {
         let checked = check_far(&volume.backend, &places);

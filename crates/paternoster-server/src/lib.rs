@@ -36,6 +36,7 @@ mod peer;
 mod recording;
 mod reload;
 mod rings;
+mod sandbox;
 mod serve;
 mod server;
 mod service_manager;

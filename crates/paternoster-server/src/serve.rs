@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, ReloadMode};
 use crate::passed::PassedSockets;
+use crate::sandbox;
 use crate::server::Server;
 use crate::service_manager::ServiceManager;
 use crate::signals;
@@ -30,11 +31,16 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     }
     let passed = PassedSockets::of_process().context("cannot take the sockets of LISTEN_FDS")?;
     // Before anything is started, so that no signal is missed.
+    let caught = signals::catch().context("cannot wait for signals")?;
     let (ends, end) = mpsc::channel();
     let (hang_ups, hang_up) = mpsc::channel();
-    signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
+    let to_end = ends.clone();
+    let begin = || {
+        sandbox::enter(config, file)?;
+        caught.forward(to_end, hang_ups).context("cannot wait for signals")
+    };
     let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
-        acquire(config, passed, Patience::a_while()).map_err(Obstacles::into_error)?;
+        acquire(config, passed, Patience::a_while(), begin).map_err(Obstacles::into_error)?;
     let mut server = Server::start_with(config, for_server, &ends)?;
     let manager = ServiceManager::OF_PROCESS;
     let control = server.control().with_manager(manager);

@@ -37,34 +37,48 @@ fn meaning(signal: i32, ends: bool) -> Meaning {
     }
 }
 
-/// Takes all signals from here on, on a thread of its own: `ends` is told the name of the first
-/// that means the end, and `hang_ups` of each that means that the file is read again.
-pub(crate) fn forward(ends: mpsc::Sender<String>, hang_ups: mpsc::Sender<()>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        let mut ending = false;
-        for signal in signals.forever() {
-            let name = signal_name(signal).unwrap_or("a signal");
-            match meaning(signal, ending) {
-                Meaning::Reload => {
-                    // Nobody listens where the server has failed to start.
-                    let _ = hang_ups.send(());
-                }
-                Meaning::Nothing(why) => tracing::warn!("{name} is ignored: {why}"),
-                Meaning::EndAtOnce => {
-                    // The sockets' files went when the end began.
-                    tracing::error!("{name} again: ending at once, without a flush");
-                    std::process::exit(1);
-                }
-                Meaning::End => {
-                    ending = true;
-                    // Nobody listens where the server has failed to start.
-                    let _ = ends.send(name.to_owned());
+/// The signals that have come and will come.
+pub(crate) struct Caught(Signals);
+
+/// Keeps all signals from here on, until they are forwarded.
+pub(crate) fn catch() -> io::Result<Caught> {
+    Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2]).map(Caught)
+}
+
+impl Caught {
+    /// Takes them on a thread of its own: `ends` is told the name of the first that means the end,
+    /// and `hang_ups` of each that means that the file is read again.
+    pub(crate) fn forward(
+        self,
+        ends: mpsc::Sender<String>,
+        hang_ups: mpsc::Sender<()>,
+    ) -> io::Result<()> {
+        let Self(mut signals) = self;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let mut ending = false;
+            for signal in signals.forever() {
+                let name = signal_name(signal).unwrap_or("a signal");
+                match meaning(signal, ending) {
+                    Meaning::Reload => {
+                        // Nobody listens where the server has failed to start.
+                        let _ = hang_ups.send(());
+                    }
+                    Meaning::Nothing(why) => tracing::warn!("{name} is ignored: {why}"),
+                    Meaning::EndAtOnce => {
+                        // The sockets' files went when the end began.
+                        tracing::error!("{name} again: ending at once, without a flush");
+                        std::process::exit(1);
+                    }
+                    Meaning::End => {
+                        ending = true;
+                        // Nobody listens where the server has failed to start.
+                        let _ = ends.send(name.to_owned());
+                    }
                 }
             }
-        }
-    })?;
-    Ok(())
+        })?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

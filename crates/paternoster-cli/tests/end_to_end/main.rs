@@ -21,6 +21,7 @@ mod model;
 mod passed_sockets;
 mod reload;
 mod restart;
+mod sandbox;
 mod schema;
 mod service_manager;
 mod settings;

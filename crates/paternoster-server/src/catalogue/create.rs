@@ -19,6 +19,7 @@ use crate::config::{
 use crate::ctl::{CatalogueError, Put, VolumeAnswer};
 use crate::export_table::{Entry, Told};
 use crate::messages::NewVolume;
+use crate::sandbox;
 use crate::sockets::Patience;
 use crate::vhost::VhostSocket;
 
@@ -186,7 +187,10 @@ impl Catalogue {
         let opened = pool.common.open(&of, !writes, patience);
         let opened = opened.map_err(|error| match &of {
             BackendConfig::File { path, .. } => {
-                CatalogueError::Image { path: path.clone(), why: error.root_cause().to_string() }
+                let cause = error.root_cause();
+                let why =
+                    cause.downcast_ref().map_or_else(|| cause.to_string(), sandbox::explained);
+                CatalogueError::Image { path: path.clone(), why }
             }
             BackendConfig::Modelled { .. } | BackendConfig::Device { .. } => {
                 let why = format!("{error:#}");

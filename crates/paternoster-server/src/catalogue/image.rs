@@ -21,6 +21,7 @@ use super::Disk;
 use super::store::{UNFINISHED, sync_directory_of};
 use crate::config::{BackendConfig, LEAST, MULTIPLE, PoolKind, Source, Wanted, far_options};
 use crate::ctl::CatalogueError;
+use crate::sandbox;
 
 /// How the name of an image ends.
 pub(super) const IMAGE: &str = ".img";
@@ -252,7 +253,7 @@ pub(super) fn free(pool: &Disk) -> Option<(u64, u64)> {
 
 /// The error of something that was done to an image.
 pub(super) fn image_error(path: &Path, error: &io::Error) -> CatalogueError {
-    CatalogueError::Image { path: path.to_owned(), why: error.to_string() }
+    CatalogueError::Image { path: path.to_owned(), why: sandbox::explained(error) }
 }
 
 /// What stands behind a volume that a request has made.

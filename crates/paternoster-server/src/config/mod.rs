@@ -66,7 +66,8 @@ pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    PoolKind, RequestKeys, SameDevice, SchedulerWord, ServerKeys, Source, VhostMemory, limit_names,
+    PoolKind, RequestKeys, SameDevice, Sandbox, SchedulerWord, ServerKeys, Source, VhostMemory,
+    limit_names,
 };
 pub(crate) use keys::{
     DEPTH_MAX, EXPORT, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,

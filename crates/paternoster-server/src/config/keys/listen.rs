@@ -42,10 +42,10 @@ impl Kind for Mode {
     }
 }
 
-/// Names of exports.
-struct Names;
+/// Texts, of which the reference says that.
+pub(super) struct Texts(pub(super) &'static str);
 
-impl Kind for Names {
+impl Kind for Texts {
     type Value = Vec<At<String>>;
 
     fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Self::Value> {
@@ -68,7 +68,7 @@ impl Kind for Names {
         let schema = json!({
             "type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true,
         });
-        About::new("list of texts", "names of exports, none twice", schema)
+        About::new("list of texts", self.0, schema)
     }
 }
 
@@ -95,7 +95,8 @@ keys! {
             "A TCP address, without TLS or authentication.";
         fd: Option<String> = None, FD_NAME, restart, default "–";
             "A socket that the service manager [passes](operations.md#socket-activation).";
-        exports: Option<Vec<At<String>>> = None, Names, live, default "all of them";
+        exports: Option<Vec<At<String>>> = None, Texts("names of exports, none twice"), live,
+            default "all of them";
             "The exports that it offers. A single one is also the default export of this socket.";
     }
 }

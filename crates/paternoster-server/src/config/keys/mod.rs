@@ -43,7 +43,7 @@ pub use kinds::About;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub(crate) use request::{LEAST, MULTIPLE};
 pub use request::{RequestKeys, Source};
-pub use server::{AtStop, EngineChoice, ServerKeys};
+pub use server::{AtStop, EngineChoice, Sandbox, ServerKeys};
 pub use written::At;
 
 use super::error::{Mistake, Place, Problem};

@@ -7,7 +7,8 @@ use paternoster::Nanos;
 use paternoster_disk::IoEngine;
 
 use super::kinds::{Flag, Size, Span, Whole, Word, Words, words};
-use super::listen::Mode;
+use super::listen::{Mode, Texts};
+use super::written::{At, beside};
 use super::{ADDRESS, PATH, PATH_OR_PASSED, keys};
 use crate::config::Listen;
 use crate::config::scheduler::AUTO;
@@ -86,6 +87,13 @@ keys! {
              are answered. `\"close\"`: no answer, so that clients that reconnect repeat them to \
              the next server ([more](operations.md#restart-under-clients)). `\"refuse\"`: \
              ESHUTDOWN, an error to most clients.";
+        sandbox: Sandbox = Sandbox::Auto, Words::<Sandbox>::ALL, restart;
+            "Whether the server may use nothing but what the file says, whatever becomes of it \
+             ([more](operations.md#what-a-break-in-reaches)): where the kernel has Landlock; \
+             never; or always, so that it does not start without.";
+        sandbox_paths: Option<Vec<At<String>>> = None, Texts("folders, images and devices"),
+            restart, default "all, if a local pool has no `path`; else none";
+            "What a reload or a request may use within the sandbox, beyond what the file says.";
     }
 }
 
@@ -135,6 +143,41 @@ impl AtStop {
 }
 
 words!(AtStop);
+
+/// Whether a server may use nothing but what its configuration says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sandbox {
+    /// `auto`: where the kernel has Landlock.
+    #[default]
+    Auto,
+    /// `off`: it may use whatever its user may.
+    Off,
+    /// `require`: it does not start without.
+    Require,
+}
+
+impl Sandbox {
+    const ALL: [Self; 3] = [Self::Auto, Self::Off, Self::Require];
+
+    /// Returns what is written to choose it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => AUTO,
+            Self::Off => "off",
+            Self::Require => "require",
+        }
+    }
+}
+
+words!(Sandbox);
+
+impl ServerKeys {
+    /// Returns what may be used beyond what the file says, if that is written.
+    pub(crate) fn sandbox_paths(&self) -> Option<Vec<PathBuf>> {
+        let paths = self.sandbox_paths.as_ref()?;
+        Some(paths.iter().map(|path| beside(&path.place, &path.value)).collect())
+    }
+}
 
 #[cfg(test)]
 mod tests {
