@@ -109,9 +109,11 @@ pub(crate) fn acquire(
     let control = for_control(config, &mut passed, patience, &mut refused);
     let bound = bind(config, &mut passed, patience, &mut refused);
     passed.end();
-    let between = refused.note(between());
+    if refused.note(between()).is_none() {
+        return Err(refused);
+    }
     let server = for_server(config, bound, patience, &mut refused);
-    server.zip(control).zip(between).map(|(acquired, ())| acquired).ok_or(refused)
+    server.zip(control).ok_or(refused)
 }
 
 /// Takes what clients are served with.

@@ -2,26 +2,27 @@
 //!
 //! ```text
 //!   images, pools, state_dir   read and written; made and removed where requests do that
-//!   folders of sockets         sockets made and removed
-//!   the configuration's folder, models, /proc, /sys, names of hosts    read
+//!   folders of sockets         sockets made, files removed
+//!   the configuration's folder, models, /proc, /sys      read; where names of hosts are looked up,
+//!                              if a disk is behind one
 //!   TCP                        connect to the ports of far disks
 //!   everything else            EACCES; also to signal other processes
 //! ```
 //!
 //! It is entered when all sockets listen, as who has one that is in use is not seen from within,
 //! and before any thread starts: it is that of a thread and of those that it starts. What is open
-//! already is not asked about again. io_uring is no way around it: the kernel checks where a file
-//! is opened, and our rings open none.
+//! already is not asked about again. docs/operations.md says what Landlock does not see.
 //!
-//! Of an image its whole folder may be used, so that a reload can add another that lies there; and
-//! what `sandbox_paths` says. A reload or a request that wants more is refused, and its error says
-//! why. Images of a pool without a folder may be anywhere: then files are not restricted, unless
+//! A rule is of a file, not of its name: where another may be put into its place, the folder is
+//! allowed. So it is with an image, and a reload can add another that lies there; and with what
+//! `sandbox_paths` says. A reload or a request that wants more is refused, and its error says why.
+//! Images of a pool without a folder may be anywhere: then files are not restricted, unless
 //! `sandbox_paths` does.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,46 +33,44 @@ use landlock::{
     path_beneath_rules,
 };
 use paternoster_disk::{CpuLatency, NbdPlace};
+use rustix::io::Errno;
 
+use crate::catalogue::make_state_dir;
 use crate::config::{BackendConfig, Config, DiskConfig, ListenAddress, PoolKind, Sandbox};
 use crate::ctl;
 
 /// The newest version of Landlock of which all is asked for; older ones do what they can.
 const VERSION: ABI = ABI::V6;
 
-/// Where names of hosts are looked up, and how fast a device is.
-const READ: [&str; 13] = [
-    "/proc",
-    "/sys",
-    "/etc/gai.conf",
-    "/etc/host.conf",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/nsswitch.conf",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/lib",
-    "/lib64",
-    "/run/systemd/resolve",
-    "/usr/lib",
-];
-
+/// What is known of processes and devices.
+const READ: [&str; 2] = ["/proc", "/sys"];
+/// Where names of hosts are looked up.
+const LOOKUP: [&str; 4] = ["/etc", "/lib", "/lib64", "/usr/lib"];
+/// The list of name servers, which may be a link.
+const NAME_SERVERS: &str = "/etc/resolv.conf";
 /// The port of a name server that is asked by TCP.
 const DNS: u16 = 53;
 
 /// Whether this process is in one.
 static ENTERED: AtomicBool = AtomicBool::new(false);
+/// Whether it serves, so that what is refused is more than it was started with.
+static SERVES: AtomicBool = AtomicBool::new(false);
 
 /// The error, with why it may be where that is not seen: in a sandbox.
 pub(crate) fn explained(error: &io::Error) -> String {
-    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
-    if !is_denied || !ENTERED.load(Ordering::Relaxed) {
+    let is_denied = Errno::from_io_error(error) == Some(Errno::ACCESS);
+    if !is_denied || ![&ENTERED, &SERVES].iter().all(|it| it.load(Ordering::Relaxed)) {
         return error.to_string();
     }
     format!(
         "{error}; this server may use what it was started with and nothing else (sandbox, \
          sandbox_paths): a restart lets it use what the file says then"
     )
+}
+
+/// The server has started.
+pub(crate) fn serves() {
+    SERVES.store(true, Ordering::Relaxed);
 }
 
 /// Lets this thread, and those that it starts, use what the configuration says and nothing else.
@@ -83,10 +82,12 @@ pub(crate) fn enter(config: &Config, file: Option<&Path>) -> Result<()> {
         Sandbox::Require => true,
     };
     make_directories(config);
-    match Allowed::by(config, file).enforce() {
+    let allowed = Allowed::by(config, file);
+    match allowed.enforce() {
         Ok(Some(version)) => {
             ENTERED.store(true, Ordering::Relaxed);
-            tracing::info!("sandbox: Landlock {version}{}", anywhere(config).unwrap_or_default());
+            let (lacks, but) = (lacks(version), allowed.anywhere.unwrap_or_default());
+            tracing::info!("sandbox: Landlock ABI {}{lacks}{but}", version as i32);
         }
         Ok(None) if needs => bail!(
             "sandbox = \"require\": this kernel has no Landlock, or it is off (`lsm=`); \"auto\" \
@@ -99,18 +100,14 @@ pub(crate) fn enter(config: &Config, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Says why files are not restricted, if they are not.
-fn anywhere(config: &Config) -> Option<String> {
-    let has_no_folder = |disk: &&DiskConfig| {
-        disk.keys.pool_kind() == Some(PoolKind::Local) && disk.keys.path.is_none()
-    };
-    let pool = config.disks.iter().filter(|disk| disk.is_pool).find(has_no_folder)?;
-    config.keys.sandbox_paths.is_none().then(|| {
-        format!(
-            ", but for files, as pool {:?} has no path: sandbox_paths restricts them",
-            pool.name
-        )
-    })
+/// What an older version does not restrict.
+fn lacks(version: ABI) -> &'static str {
+    match version as i32 {
+        ..3 => ", which restricts neither that files are cut, nor the network, nor signals",
+        3 => ", which restricts neither the network nor signals",
+        4..6 => ", which does not restrict signals",
+        6.. => "",
+    }
 }
 
 /// Makes the directories that a start makes: what is beneath one can be allowed once it is there.
@@ -120,7 +117,7 @@ fn make_directories(config: &Config) {
         let _ = ctl::make_directory(path);
     }
     if let Some(state) = &config.keys.state_dir {
-        let _ = DirBuilder::new().mode(0o700).create(state);
+        let _ = make_state_dir(state);
     }
 }
 
@@ -133,21 +130,23 @@ struct Allowed {
     write: BTreeSet<PathBuf>,
     /// Files to make and remove beneath these, too.
     keep: BTreeSet<PathBuf>,
-    /// Sockets to make and remove in these.
+    /// Sockets to make and files to remove beneath these.
     sockets: BTreeSet<PathBuf>,
     /// Ports to connect to; none where they are not known before.
     connect: Option<BTreeSet<u16>>,
+    /// Why all files may be used, if they may.
+    anywhere: Option<String>,
 }
 
 impl Allowed {
     fn by(config: &Config, file: Option<&Path>) -> Self {
         let mut allowed = Self { connect: Some(BTreeSet::new()), ..Self::default() };
-        allowed.read.extend(READ.into_iter().map(PathBuf::from));
-        allowed.read.extend(file.map(folder));
+        allowed.read.extend(READ.map(PathBuf::from));
+        for file in file.into_iter().filter(|file| file.is_file()) {
+            allowed.read.extend([folder(file), folder(&behind_links(file))]);
+        }
         allowed.write.insert(CpuLatency::PATH.into());
         allowed.keep.extend(config.keys.state_dir.clone());
-        allowed.write.extend(config.keys.sandbox_paths().into_iter().flatten());
-        allowed.write.extend(anywhere(config).map(|_| "/".into()));
         allowed.sockets.extend(config.keys.vhost_user_dir.clone());
         for address in config.listen.iter().map(|listen| &listen.address).chain(&config.ctl) {
             match address {
@@ -157,45 +156,84 @@ impl Allowed {
         }
         let machines = config.exports.iter().filter_map(|export| export.keys.vhost_user.as_ref());
         allowed.sockets.extend(machines.map(|path| folder(path)));
-        for disk in &config.disks {
-            match (&disk.backend, disk.is_pool) {
-                (BackendConfig::File { path, .. }, true) => _ = allowed.keep.insert(path.clone()),
-                (backend, _) => allowed.add(backend),
+        let exports = config.exports_by_volume();
+        for (number, disk) in config.disks.iter().enumerate() {
+            for (volume, of) in disk.volumes.iter().enumerate() {
+                let of_volume = exports.get(&(number, volume)).into_iter().flatten();
+                let is_written = of_volume.into_iter().any(|export| !export.keys.read_only);
+                allowed.add(&of.backend, is_written);
             }
-            disk.volumes.iter().for_each(|volume| allowed.add(&volume.backend));
-            if disk.keys.pool_kind() == Some(PoolKind::Far) {
-                allowed.connect = None;
+            if disk.is_pool {
+                allowed.add_pool(disk);
             }
+        }
+        match config.keys.sandbox_paths() {
+            Some(paths) => allowed.add_paths(paths),
+            None => allowed.anywhere = has_no_folder(config),
+        }
+        if allowed.anywhere.is_some() {
+            allowed.keep.insert("/".into());
         }
         allowed
     }
 
-    fn add(&mut self, backend: &BackendConfig) {
+    fn add(&mut self, backend: &BackendConfig, is_written: bool) {
         match backend {
             BackendConfig::File { path, .. } => {
-                // Behind links, as it is opened.
-                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let path = behind_links(path);
                 let is_device =
                     fs::metadata(&path).is_ok_and(|seen| seen.file_type().is_block_device());
-                self.write.insert(if is_device { path } else { folder(&path) });
+                let of = if is_written { &mut self.write } else { &mut self.read };
+                of.insert(if is_device { path } else { folder(&path) });
             }
             BackendConfig::Nbd { options, .. } => {
-                if let (NbdPlace::Tcp { port, .. }, Some(ports)) =
-                    (&options.uri.place, &mut self.connect)
-                {
-                    ports.extend([*port, DNS]);
+                if let NbdPlace::Tcp { port, .. } = options.uri.place {
+                    self.look_up_names();
+                    self.connect.iter_mut().for_each(|ports| ports.extend([port, DNS]));
                 }
             }
-            // One that comes with the laboratory is no path.
-            BackendConfig::Device { model, .. } => _ = self.read.insert(model.into()),
-            BackendConfig::Memory { .. }
+            // It may be of several files. One that comes with the laboratory is none.
+            BackendConfig::Device { model, .. } if Path::new(model).is_file() => {
+                self.read.insert(folder(&behind_links(Path::new(model))));
+            }
+            BackendConfig::Device { .. }
+            | BackendConfig::Memory { .. }
             | BackendConfig::Modelled { .. }
             | BackendConfig::NbdPool => {}
         }
     }
 
+    /// What its volumes need that come later.
+    fn add_pool(&mut self, pool: &DiskConfig) {
+        self.keep.extend(pool.keys.path.clone());
+        if pool.keys.pool_kind() == Some(PoolKind::Far) {
+            self.look_up_names();
+            self.connect = None;
+        }
+        if !matches!(pool.backend, BackendConfig::File { .. }) {
+            self.add(&pool.backend, true);
+        }
+    }
+
+    fn look_up_names(&mut self) {
+        self.read.extend(LOOKUP.map(PathBuf::from));
+        self.read.insert(folder(&behind_links(Path::new(NAME_SERVERS))));
+    }
+
+    /// What the file allows beyond what it says.
+    fn add_paths(&mut self, paths: Vec<PathBuf>) {
+        for path in paths {
+            if !path.exists() {
+                let path = path.display();
+                tracing::warn!("sandbox_paths: {path} is not there now: name a folder that is");
+            }
+            self.keep.insert(path.clone());
+            self.sockets.insert(path);
+        }
+    }
+
     /// Forbids all else. Returns the version of Landlock that does; none where there is none.
-    fn enforce(&self) -> Result<Option<String>> {
+    fn enforce(&self) -> Result<Option<ABI>> {
         let mut rules = Ruleset::default()
             .handle_access(AccessFs::from_all(VERSION))?
             .handle_access(AccessNet::BindTcp)?
@@ -204,10 +242,10 @@ impl Allowed {
             rules = rules.handle_access(AccessNet::ConnectTcp)?;
         }
         let status = self.add_to(rules.create()?)?.restrict_self()?;
-        let LandlockStatus::Available { effective_abi, .. } = status.landlock else {
-            return Ok(None);
-        };
-        Ok(Some(format!("ABI {}", effective_abi as i32)))
+        Ok(match status.landlock {
+            LandlockStatus::Available { effective_abi, .. } => Some(effective_abi),
+            _ => None,
+        })
     }
 
     fn add_to(&self, rules: RulesetCreated) -> Result<RulesetCreated> {
@@ -230,12 +268,27 @@ impl Allowed {
     }
 }
 
+/// Says why files are not restricted where the file does not say which may come.
+fn has_no_folder(config: &Config) -> Option<String> {
+    let is_without = |disk: &&DiskConfig| {
+        disk.keys.pool_kind() == Some(PoolKind::Local) && disk.keys.path.is_none()
+    };
+    let pool = config.disks.iter().filter(|disk| disk.is_pool).find(is_without)?;
+    let name = &pool.name;
+    Some(format!(", but for files, as pool {name:?} has no path: sandbox_paths restricts them"))
+}
+
 /// The folder that something is in.
 fn folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => ".".into(),
     }
+}
+
+/// The file that is opened by that path.
+fn behind_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]
@@ -273,9 +326,18 @@ disk = \"d\"
 
     /// What a thread gets that may use no more than the configuration says.
     fn within<T: Send>(config: &Config, work: impl FnOnce() -> T + Send) -> T {
+        within_beside(config, None, work)
+    }
+
+    /// The same of what was read from a file.
+    fn within_beside<T: Send>(
+        config: &Config,
+        file: Option<&Path>,
+        work: impl FnOnce() -> T + Send,
+    ) -> T {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {
-                let version = Allowed::by(config, None).enforce().expect("it can be entered");
+                let version = Allowed::by(config, file).enforce().expect("it can be entered");
                 assert!(version.is_some(), "the kernel of a test has Landlock");
                 work()
             });
@@ -314,6 +376,34 @@ disk = \"d\"
             assert!(is_denied(fs::remove_file(at("images/b.img"))));
             assert!(is_denied(fs::remove_file(at("other/d.img"))));
             assert!(is_denied(UnixListener::bind(at("other/vm.sock"))));
+        });
+    }
+
+    /// By a new file in place of the old one, as editors write it, also behind a link.
+    #[test]
+    fn configuration_is_read_again_when_it_has_changed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = config(&dir);
+        let at = |path: &str| dir.path().join(path);
+        fs::write(at("other/c.toml"), FILE).expect("a file");
+        fs::create_dir(at("etc")).expect("a directory");
+        std::os::unix::fs::symlink(at("other/c.toml"), at("etc/c.toml")).expect("a link");
+        let (enters, entered) = std::sync::mpsc::channel();
+        let (goes_on, may_go_on) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            let (config, at) = (&config, &at);
+            scope.spawn(move || {
+                within_beside(config, Some(&at("etc/c.toml")), move || {
+                    enters.send(()).expect("it is waited for");
+                    may_go_on.recv().expect("it is changed");
+                    assert_eq!(fs::read_to_string(at("etc/c.toml")).expect("allowed"), "new");
+                    assert!(is_denied(writes(&at("other/c.toml"))));
+                });
+            });
+            entered.recv().expect("it enters");
+            fs::write(at("other/new"), "new").expect("a file");
+            fs::rename(at("other/new"), at("other/c.toml")).expect("it is there");
+            goes_on.send(()).expect("it waits");
         });
     }
 

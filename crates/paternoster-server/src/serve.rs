@@ -42,6 +42,7 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
         acquire(config, passed, Patience::a_while(), begin).map_err(Obstacles::into_error)?;
     let mut server = Server::start_with(config, for_server, &ends)?;
+    sandbox::serves();
     let manager = ServiceManager::OF_PROCESS;
     let control = server.control().with_manager(manager);
     let control = match file {

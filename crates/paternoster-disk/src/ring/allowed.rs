@@ -1,8 +1,8 @@
 //! What a ring of io_uring may be asked for: what [`Operation`](super::Operation) needs.
 //!
 //! The filter of system calls under which a server may run does not see what a ring does. So each
-//! is restricted before it is enabled, and nothing ends that: whoever has broken into a server
-//! cannot open a file, connect or send a message by a ring that it has.
+//! is restricted before it is enabled, and nothing ends that: no ring of the server opens a file or
+//! connects, whoever has it. (Who runs code of his own may make another ring, where he may.)
 
 use std::io;
 

@@ -42,7 +42,7 @@ pub(crate) use self::follow::{Followed, UnderWay};
 pub(crate) use self::groups::Groups;
 use self::record::MadeRecord;
 pub(crate) use self::record::Records;
-pub(crate) use self::store::Store;
+pub(crate) use self::store::{Store, make_state_dir};
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Descriptors, Rooms};
 use crate::config::{BackendConfig, Config, EXPORT, VOLUME, Wanted};

@@ -52,17 +52,19 @@ pub(crate) struct Store {
     _directory: File,
 }
 
+/// Makes the directory of records durably, if it is not there.
+pub(crate) fn make_state_dir(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| sync_directory_of(path)),
+    }
+}
+
 impl Store {
     /// Takes the directory, and makes it if it is not there.
     pub(crate) fn open(path: &Path, patience: Patience) -> Result<Self> {
         let context = || format!("state_dir {}", path.display());
-        match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(error).with_context(context);
-            }
-            Err(_) => {}
-            Ok(()) => sync_directory_of(path).with_context(context)?,
-        }
+        make_state_dir(path).with_context(context)?;
         let directory = File::open(path).with_context(context)?;
         let lock = || Ok(flock(&directory, FlockOperation::NonBlockingLockExclusive)?);
         patience.lock(lock).map_err(|error| {
