@@ -8,10 +8,10 @@ use crate::cargo;
 use anyhow::{Result, bail};
 use paternoster_bench::NotRun;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The version of cargo-deny, which decides what its lints are.
-const CARGO_DENY: &str = "cargo-deny@=0.19.8";
+const CARGO_DENY: &str = "0.19.8";
 /// What needs no database.
 const WITHOUT_ADVISORIES: [&str; 3] = ["bans", "licenses", "sources"];
 /// Exceptions that nothing needs any more are errors; what is allowed need not be told.
@@ -48,23 +48,16 @@ pub(crate) fn check_without_advisories() -> Result<()> {
     cargo::run(cargo_deny()?.arg("check").args(LINTS).args(WITHOUT_ADVISORIES))
 }
 
-/// The program, which is installed below the target directory where it is not there yet. It runs
-/// for a second: to optimise it would take minutes.
+/// The program.
 fn cargo_deny() -> Result<Command> {
-    let tools = cargo::target_dir().join("tools");
-    let mut install = cargo::command();
-    install.args(["install", "--quiet", "--locked", "--debug", CARGO_DENY]);
-    install.arg("--root").arg(&tools).stdout(Stdio::null());
-    // It is built in a directory of its own, whose lock nobody else waits for.
-    install.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_TARGET_DIR");
-    if let Err(error) = cargo::run(&mut install) {
-        let why = format!("cargo-deny cannot be installed: {error}");
+    let program = cargo::tool("cargo-deny", CARGO_DENY).or_else(|error| {
+        let why = format!("{error:#}");
         if std::env::var("CI").is_ok_and(|ci| ci == "true") {
             bail!("not run: {why}; CI has to");
         }
-        return Err(NotRun(why).into());
-    }
-    let mut program = Command::new(tools.join("bin/cargo-deny"));
+        Err(NotRun(why).into())
+    });
+    let mut program = Command::new(program?);
     program.args(["--locked", "--log-level", "error"]);
     Ok(program)
 }

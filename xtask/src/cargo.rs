@@ -75,6 +75,19 @@ fn executable_in(messages: &str, name: &str) -> Option<PathBuf> {
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
+/// Installs a program of crates.io below the target directory, where it is not there yet. Returns
+/// where it is. It runs for a second: to optimise it would take minutes.
+pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf> {
+    let tools = target_dir().join("tools");
+    let mut install = command();
+    install.args(["install", "--quiet", "--locked", "--debug", name, "--version"]);
+    install.arg(format!("={version}")).arg("--root").arg(&tools).stdout(Stdio::null());
+    // It is built in a directory of its own, whose lock nobody else waits for.
+    install.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_TARGET_DIR");
+    run(&mut install).with_context(|| format!("{name} cannot be installed"))?;
+    Ok(tools.join("bin").join(name))
+}
+
 /// Runs `command`, whose output goes where ours goes; an exit status other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = Path::new(command.get_program());

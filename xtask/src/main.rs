@@ -11,6 +11,7 @@ mod build;
 mod cargo;
 mod commit;
 mod compare;
+mod dashboard;
 mod debian;
 mod decisions;
 mod docs;
@@ -20,6 +21,7 @@ mod goldens;
 mod guest;
 mod not_run;
 mod oracle;
+mod package;
 mod packages;
 mod peers;
 mod scores;
@@ -70,6 +72,8 @@ enum Command {
     FioJudge(fio_judge::Args),
     /// Build the server's program; with --pgo, optimised by a profile of what it does
     Build(build::Args),
+    /// Make a package of Debian, look at it by lintian, and try it in a Debian 12; as root
+    Package(package::Args),
     /// Measure
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -110,6 +114,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Goldens(args) => goldens::run(args),
         Command::FioJudge(args) => fio_judge::run(args),
         Command::Build(args) => build::run(args),
+        Command::Package(args) => package::run(args),
         Command::Bench(bench) => bench::run(bench),
     }
 }

@@ -24,6 +24,7 @@ mod rust;
 use crate::tables;
 use anyhow::{Context, Result, bail};
 use std::fmt;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -78,7 +79,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(claims::check_all(&files)?);
     findings.extend(retired::check_all(&files)?);
     findings.extend(check_tables(&files)?);
-    findings.extend(manifests::check(&files, &|path| Path::new(path).exists()));
+    findings.extend(manifests::check(&files, &stands_there));
     for finding in &findings {
         println!("{finding}");
     }
@@ -87,6 +88,17 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("tidy: {} findings", findings.len());
+}
+
+/// Whether there is a file; a text of a licence is that of the whole repository.
+fn stands_there(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let read = |path| fs::read(path).ok();
+    if name.starts_with("LICENSE") {
+        read(path).is_some_and(|text| Some(text) == read(name))
+    } else {
+        Path::new(path).exists()
+    }
 }
 
 /// The tables in documents that are not what the code has.

@@ -161,14 +161,14 @@ impl Allowed {
             for (volume, of) in disk.volumes.iter().enumerate() {
                 let of_volume = exports.get(&(number, volume)).into_iter().flatten();
                 let is_written = of_volume.into_iter().any(|export| !export.keys.read_only);
-                allowed.add(&of.backend, is_written);
+                allowed.allow(&of.backend, is_written);
             }
             if disk.is_pool {
-                allowed.add_pool(disk);
+                allowed.allow_pool(disk);
             }
         }
         match config.keys.sandbox_paths() {
-            Some(paths) => allowed.add_paths(paths),
+            Some(paths) => allowed.allow_paths(paths),
             None => allowed.anywhere = has_no_folder(config),
         }
         if allowed.anywhere.is_some() {
@@ -177,7 +177,7 @@ impl Allowed {
         allowed
     }
 
-    fn add(&mut self, backend: &BackendConfig, is_written: bool) {
+    fn allow(&mut self, backend: &BackendConfig, is_written: bool) {
         match backend {
             BackendConfig::File { path, .. } => {
                 let path = behind_links(path);
@@ -204,14 +204,14 @@ impl Allowed {
     }
 
     /// What its volumes need that come later.
-    fn add_pool(&mut self, pool: &DiskConfig) {
+    fn allow_pool(&mut self, pool: &DiskConfig) {
         self.keep.extend(pool.keys.path.clone());
         if pool.keys.pool_kind() == Some(PoolKind::Far) {
             self.look_up_names();
             self.connect = None;
         }
         if !matches!(pool.backend, BackendConfig::File { .. }) {
-            self.add(&pool.backend, true);
+            self.allow(&pool.backend, true);
         }
     }
 
@@ -221,7 +221,7 @@ impl Allowed {
     }
 
     /// What the file allows beyond what it says.
-    fn add_paths(&mut self, paths: Vec<PathBuf>) {
+    fn allow_paths(&mut self, paths: Vec<PathBuf>) {
         for path in paths {
             if !path.exists() {
                 let path = path.display();

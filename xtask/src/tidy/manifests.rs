@@ -25,7 +25,8 @@ const NOT_IN_CORE: [&str; 8] = [
 /// Files that stand beside the manifest of a crate that may be published.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// Keys of such a manifest.
-const KEYS: [&str; 5] = ["description", "license", "readme", "keywords", "categories"];
+const KEYS: [&str; 6] =
+    ["description", "license", "readme", "documentation", "keywords", "categories"];
 
 /// The findings in all settings.
 pub(super) fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
@@ -72,7 +73,9 @@ fn check_published(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
         missing.map(|key| format!("package.{key} is missing; or publish = false")).collect();
     let dir = file.path.trim_end_matches("Cargo.toml");
     let missing = BESIDE.into_iter().filter(|name| !exists(&format!("{dir}{name}")));
-    findings.extend(missing.map(|name| format!("no {name} beside it; or publish = false")));
+    let no_text =
+        |name| format!("no {name} beside it, with the text of the root's; or publish = false");
+    findings.extend(missing.map(no_text));
     findings
 }
 
@@ -133,10 +136,11 @@ mod tests {
         };
         let all = ["crates/a/README.md", "crates/a/LICENSE-MIT", "crates/a/LICENSE-APACHE"];
         let whole = "[package]\ndescription = 'a'\nlicense.workspace = true\nreadme = 'README.md'\n\
-                     keywords = []\ncategories = []";
+                     documentation = 'a'\nkeywords = []\ncategories = []";
         assert_eq!(findings(whole, &all), [""; 0]);
         assert_eq!(findings("[package]\npublish = false", &[]), [""; 0]);
-        assert_eq!(findings(whole, &all[1..]), ["no README.md beside it; or publish = false"]);
+        let told = findings(whole, &all[1..]);
+        assert!(told.len() == 1 && told[0].starts_with("no README.md beside it"), "{told:?}");
         assert_eq!(findings("[package]\nname = 'a'", &all).len(), KEYS.len());
         let workspace = "[workspace.dependencies]\na = { path = 'a' }\nb = '1'\n\
                          c = { path = 'c', version = '1' }";

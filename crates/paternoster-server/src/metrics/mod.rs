@@ -185,6 +185,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_metric_that_the_dashboard_asks_for_is_there() {
+        const DASHBOARD: &str = include_str!("../../../../packaging/grafana/paternoster.json");
+        let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+        let asked = DASHBOARD.split("paternoster_").skip(1).map(|rest| {
+            let end = rest.find(|letter| !is_of_name(letter)).unwrap_or(rest.len());
+            rest[..end].trim_end_matches("_bucket")
+        });
+        let asked: std::collections::BTreeSet<_> = asked.collect();
+        let there: Vec<_> = families().into_iter().map(|(figure, _)| figure.metric).collect();
+        let missing: Vec<_> = asked.iter().filter(|name| !there.contains(name)).collect();
+        assert!(missing.is_empty() && asked.len() > 10, "{missing:?} of {asked:?}");
+    }
+
     /// As Prometheus asks for: a counter ends in `_total`, and what is in nanoseconds here in
     /// seconds there. Two figures with one name would be one family.
     #[test]
