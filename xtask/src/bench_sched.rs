@@ -1,9 +1,9 @@
 //! `cargo xtask bench sched`: what a request costs in each scheduler, and a command in the engine
 //! of a disk.
 //!
-//! Instructions are counted by callgrind and pinned in `bench/instructions.toml`: unlike
-//! nanoseconds they are the same on a busy machine. The binary that is counted,
-//! `bench/instructions/main.rs`, prints the names of its configurations for
+//! Instructions are counted by callgrind and pinned in `crates/paternoster-lab/instructions.toml`,
+//! where the laboratory reads them too: unlike nanoseconds they are the same on a busy machine. The
+//! binary that is counted, `bench/instructions/main.rs`, prints the names of its configurations for
 //! `--list`; for `NAME REQUESTS` it serves that many requests in a function whose name contains
 //! `measured`, and only there callgrind counts. Exactly one function may be named so: callgrind
 //! stops counting where one such function calls another.
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Where the pins are.
-const FILE: &str = "bench/instructions.toml";
+const FILE: &str = "crates/paternoster-lab/instructions.toml";
 /// Where the counts of Linux's own schedulers are.
 const LINUX_FILE: &str = "bench/linux-instructions.toml";
 /// What the file says of itself.
@@ -365,7 +365,8 @@ mod tests {
     #[test]
     fn each_count_of_linux_is_of_a_configuration_that_is_pinned() {
         let pins: Pins =
-            toml::from_str(include_str!("../../bench/instructions.toml")).expect("TOML");
+            toml::from_str(include_str!("../../crates/paternoster-lab/instructions.toml"))
+                .expect("TOML");
         let linux: Linux =
             toml::from_str(include_str!("../../bench/linux-instructions.toml")).expect("TOML");
         for name in linux.instructions.keys() {

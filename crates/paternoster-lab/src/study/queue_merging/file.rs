@@ -26,8 +26,7 @@ pub(super) struct Published {
 }
 
 /// The instructions of requests as `cargo xtask bench sched` has pinned them.
-const PINS: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/instructions.toml"));
+const PINS: &str = include_str!("../../../instructions.toml");
 
 /// Instructions of a request of our own schedulers, 16 tasks with 16 outstanding each. What there
 /// is without a scheduler is not done under its lock.
