@@ -57,7 +57,8 @@ disk = "d"
 offset = "256M"
 END
 paternoster serve --log warn server.toml > uris &
-until test -s uris; do sleep 0.1; done
+server=$!
+until test -s uris; do kill -0 "$server"; sleep 0.1; done
 for export in gold free; do
     while :; do nbdcopy --requests=64 "nbd+unix:///$export?socket=nbd.sock" null:; done &
 done
@@ -83,8 +84,10 @@ pub(crate) fn check(debian: &Debian, shared: &Shared<'_>) -> Result<()> {
     let dashboard = fs::read_to_string(Path::new(DASHBOARD)).context(DASHBOARD)?;
     let dashboard: Value = serde_json::from_str(&dashboard).context(DASHBOARD)?;
     let running = debian.shell(shared, &line()).spawn().context("unshare does not start")?;
-    let running = Running(running);
+    let mut running = Running(running);
     thread::sleep(SCRAPED);
+    // Else one that another run has left would answer.
+    ensure!(running.0.try_wait()?.is_none(), "the server or Prometheus has ended");
     let mut queries = 0;
     for panel in dashboard["panels"].as_array().into_iter().flatten() {
         for target in panel["targets"].as_array().into_iter().flatten() {
@@ -101,14 +104,15 @@ pub(crate) fn check(debian: &Debian, shared: &Shared<'_>) -> Result<()> {
 
 /// The query, as Grafana asks it for all disks and tenants.
 fn asked(query: &str) -> String {
-    let all = query.replace("$disk", ".*").replace("$tenant", ".*");
+    let all = query.replace("$instance", ".*").replace("$disk", ".*").replace("$tenant", ".*");
     all.replace("$__rate_interval", "5s")
 }
 
 /// How many series a query finds.
 fn series(query: &str) -> Result<usize> {
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--get", "--data-urlencode"]).arg(format!("query={query}"));
+    curl.args(["--silent", "--noproxy", "*", "--get", "--data-urlencode"])
+        .arg(format!("query={query}"));
     let output = curl.arg(format!("http://{PROMETHEUS}/api/v1/query")).output().context("curl")?;
     let answer: Value = serde_json::from_slice(&output.stdout).with_context(|| {
         format!("Prometheus says {:?}", String::from_utf8_lossy(&output.stdout))

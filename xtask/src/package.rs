@@ -41,7 +41,7 @@ install -d -o paternoster -g paternoster /run/paternoster
 as_user="setpriv --reuid paternoster --regid paternoster --clear-groups"
 $as_user paternoster serve --check=start /etc/paternoster/paternoster.toml
 $as_user paternoster serve /etc/paternoster/paternoster.toml & server=$!
-until test -S /run/paternoster/ctl.sock; do sleep 0.1; done
+until test -S /run/paternoster/ctl.sock; do kill -0 "$server"; sleep 0.1; done
 paternoster ctl volume create vm1 --pool images --size 1M
 paternoster ctl stat > /dev/null
 kill "$server"
@@ -65,6 +65,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    packages::require(&["dpkg-dev", "binutils"])?;
+    if !args.only {
+        packages::require(&["lintian", "curl"])?;
+        debian::require("it")?;
+    }
     // As crates/paternoster-cli/Cargo.toml has it, wherever cargo builds.
     let dir = std::path::absolute("target/package")?;
     prepare(&dir)?;
@@ -73,11 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.only {
         return Ok(());
     }
-    packages::require(&["lintian"])?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--fail-on", "error,warning", "--allow-root", "--info"]);
     cargo::run(lintian.arg(&package))?;
-    debian::require("it")?;
     let debian = Debian::install(dir.join(SUITE), SUITE, &dashboard::PACKAGES)?;
     let shared = Shared { from: &dir, at: SRV, options: "ro" };
     cargo::run(&mut debian.shell(&shared, &format!("cd {SRV}\n{INSTALLATION}")))?;
@@ -102,7 +105,9 @@ fn prepare(dir: &Path) -> Result<()> {
     let unit = fs::read_to_string("packaging/systemd/paternoster.service").context("the unit")?;
     let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
     write(&dir.join("paternoster.service"), unit.as_bytes())?;
-    let when = Command::new("git").args(["log", "-1", "--format=%cD"]).output().context("git")?;
+    let git = ["-c", "safe.directory=*", "log", "-1", "--format=%cD"];
+    let when = Command::new("git").args(git).output().context("git does not start")?;
+    ensure!(when.status.success(), "git log failed: {}", when.status);
     let (version, when) = (env!("CARGO_PKG_VERSION"), String::from_utf8_lossy(&when.stdout));
     let changelog = format!(
         "paternoster ({version}-1) unstable; urgency=medium\n\n  \

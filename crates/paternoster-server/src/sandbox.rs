@@ -59,13 +59,18 @@ static SERVES: AtomicBool = AtomicBool::new(false);
 /// The error, with why it may be where that is not seen: in a sandbox.
 pub(crate) fn explained(error: &io::Error) -> String {
     let is_denied = Errno::from_io_error(error) == Some(Errno::ACCESS);
-    if !is_denied || ![&ENTERED, &SERVES].iter().all(|it| it.load(Ordering::Relaxed)) {
-        return error.to_string();
+    let is = |state: &AtomicBool| state.load(Ordering::Relaxed);
+    match (is_denied && is(&ENTERED), is(&SERVES)) {
+        (false, _) => error.to_string(),
+        (true, true) => format!(
+            "{error}; this server may use what it was started with and nothing else (sandbox, \
+             sandbox_paths): a restart lets it use what the file says then"
+        ),
+        // It may as well be its user's.
+        (true, false) => format!(
+            "{error}; where its user may use it, the sandbox does not let it: sandbox_paths does"
+        ),
     }
-    format!(
-        "{error}; this server may use what it was started with and nothing else (sandbox, \
-         sandbox_paths): a restart lets it use what the file says then"
-    )
 }
 
 /// The server has started.
@@ -172,7 +177,8 @@ impl Allowed {
             None => allowed.anywhere = has_no_folder(config),
         }
         if allowed.anywhere.is_some() {
-            allowed.keep.insert("/".into());
+            // Its images are there before they are its volumes.
+            allowed.write.insert("/".into());
         }
         allowed
     }
