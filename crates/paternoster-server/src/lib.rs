@@ -31,6 +31,7 @@ pub mod log;
 mod messages;
 mod metrics;
 mod owners;
+mod page;
 mod passed;
 mod peer;
 mod recording;
@@ -52,6 +53,7 @@ mod watched;
 pub use acquire::obstacles;
 pub use control::ControlHandle;
 pub use metrics::families as metric_families;
+pub use page::Picture;
 pub use serve::run;
 pub use server::Server;
 

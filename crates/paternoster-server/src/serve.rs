@@ -11,6 +11,7 @@ use crate::acquire::{ForControl, Obstacles, acquire};
 use crate::config::Config;
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, ReloadMode};
+use crate::page;
 use crate::passed::PassedSockets;
 use crate::sandbox;
 use crate::server::Server;
@@ -58,7 +59,9 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     let metrics_server = match metrics_listener {
         Some(listener) => {
             tracing::info!("metrics are at http://{}/metrics", listener.local_addr()?);
-            Some(ctl::serve_metrics(listener, control)?)
+            let page = config.keys.page.then(|| page::router(Arc::clone(&control)));
+            let router = ctl::metrics_router(control).merge(page.unwrap_or_default());
+            Some(ctl::serve_metrics(listener, router)?)
         }
         None => None,
     };

@@ -6,13 +6,16 @@
 //!   /gold            80.0% 80.1%  99.8%   9700  3.1ms  9.9ms  disk 80%, /vm2 19%
 //! ```
 
-use std::cmp::Reverse;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use paternoster::Nanos;
-use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat, Why};
+use paternoster_server::Picture;
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Share, Stat, ratio};
 
 use paternoster_cli::output::alarming;
 
@@ -52,10 +55,21 @@ pub(crate) struct Args {
     /// Show one screen and end, as -n 1
     #[arg(long, conflicts_with = "count")]
     once: bool,
+
+    /// Write a page for browsers of one interval to FILE, and end; `GET /` at `metrics` is one that
+    /// renews itself
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["count", "once"])]
+    html: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &args.html {
+        let stat = watch::one(&args.place.socket(), args.interval)?;
+        fs::write(file, Picture::of(&stat).page())
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let count = if args.once { Some(1) } else { args.count };
     let watching =
         watch::Watching { detail: Detail::Groups, interval: args.interval, screens: count };
@@ -80,11 +94,10 @@ fn show_disk(disk: &DiskStat) -> String {
         "{:<16} {:>5} {:>5} {:>6} {:>6} {:>6} {:>6}  WAITS FOR",
         "TENANT", "DUE", "HAD", "DEMAND", "IOPS", "P50", "P99"
     );
-    let shares = disk.shares();
-    let rows = disk.groups.iter().zip(&shares);
-    let (active, idle): (Vec<_>, Vec<_>) = rows.partition(|(group, _)| has_asked(group));
-    for (group, share) in active {
-        text.push_str(&row(disk, group, share));
+    let rows = disk.groups.iter().zip(disk.shares()).zip(disk.waits());
+    let (active, idle): (Vec<_>, Vec<_>) = rows.partition(|((group, _), _)| has_asked(group));
+    for ((group, share), waits) in active {
+        text.push_str(&row(disk, group, share, &waits));
     }
     match idle.len() {
         0 => {}
@@ -102,7 +115,7 @@ fn has_asked(group: &GroupStat) -> bool {
     asked || group.ops.values().any(|op| op.completed > 0)
 }
 
-fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
+fn row(disk: &DiskStat, group: &GroupStat, share: Share, waits: &[(&str, u64)]) -> String {
     let GroupStat { path, backlogged_ns, .. } = group;
     let part = |share: Option<f64>| or_none(share.map(percent));
     let OpStat { completed, total, .. } = group.all_ops();
@@ -116,10 +129,10 @@ fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
         or_none(per_second(completed, disk.elapsed_ns).map(short_count)),
         latency(500),
         latency(990),
-        disk.why(path).map(|why| causes(&why)).unwrap_or_default(),
+        causes(waits, disk.elapsed_ns),
     );
     let line = line.trim_end();
-    let is_short = disk.is_short(group, *share);
+    let is_short = disk.is_short(group, share);
     (if is_short { alarming(line) } else { line.to_owned() }) + "\n"
 }
 
@@ -127,26 +140,12 @@ fn row(disk: &DiskStat, group: &GroupStat, share: &Share) -> String {
 const CAUSES: usize = 23;
 
 /// The first causes of a tenant's time, as many as there is room for.
-fn causes(why: &Why) -> String {
-    let time = &why.time;
-    let mut parts = vec![
-        ("disk", time.busy_ns),
-        ("idle", time.idle_window_ns),
-        ("cap", time.cap_ns),
-        ("target", time.target_ns),
-        ("server", time.server_ns),
-        ("memory", time.memory_ns),
-        ("reading", time.unread_ns),
-        ("more", time.too_few_ns),
-    ];
-    parts.extend(why.behind.iter().map(|behind| (behind.tenant.as_str(), behind.time_ns)));
-    parts.retain(|&(_, nanos)| nanos > 0 && nanos >= why.elapsed_ns / 100);
-    parts.sort_by_key(|&(_, nanos)| Reverse(nanos));
+fn causes(waits: &[(&str, u64)], elapsed_ns: u64) -> String {
     let mut text = String::new();
-    for (name, nanos) in parts {
+    for &(name, nanos) in waits {
         let lead = if text.is_empty() { "" } else { ", " };
         let part =
-            format!("{lead}{} {:.0}%", shortened(name, 16), ratio(nanos, why.elapsed_ns) * 100.0);
+            format!("{lead}{} {:.0}%", shortened(name, 16), ratio(nanos, elapsed_ns) * 100.0);
         if text.chars().count() + part.chars().count() > CAUSES {
             break;
         }
@@ -162,12 +161,6 @@ fn shortened(path: &str, room: usize) -> String {
         return path.to_owned();
     }
     std::iter::once('…').chain(path.chars().skip(len + 1 - room)).collect()
-}
-
-/// A part of a whole, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Up to five characters.

@@ -38,6 +38,13 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{least} to {most} seconds are allowed"))
 }
 
+/// What happened in one interval.
+pub(super) fn one(socket: &Path, interval: Duration) -> anyhow::Result<Stat> {
+    let before = fetch_stat(socket, Detail::Groups)?.stat;
+    std::thread::sleep(interval);
+    Ok(fetch_stat(socket, Detail::Groups)?.stat.since(&before))
+}
+
 /// Has `show` show what happened in each interval.
 pub(super) fn run(
     socket: &Path,

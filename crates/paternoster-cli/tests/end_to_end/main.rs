@@ -18,6 +18,7 @@ mod machines;
 mod memory;
 mod metrics;
 mod model;
+mod page;
 mod passed_sockets;
 mod reload;
 mod restart;

@@ -254,10 +254,10 @@ pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<Ctl
     start("ctl", move || tokio::net::UnixListener::from_std(listener), router(server))
 }
 
-/// Answers `GET /metrics` on `listener`, in a thread of its own, until it is stopped.
-pub fn serve_metrics(listener: TcpListener, server: Arc<dyn Control>) -> io::Result<CtlServer> {
+/// Answers by `router` where metrics are, in a thread of its own, until it is stopped.
+pub(crate) fn serve_metrics(listener: TcpListener, router: Router) -> io::Result<CtlServer> {
     listener.set_nonblocking(true)?;
-    let router = metrics_router(server).fallback(no_such_metrics);
+    let router = router.fallback(no_such_metrics);
     start("metrics", move || tokio::net::TcpListener::from_std(listener), router)
 }
 
@@ -373,7 +373,8 @@ fn router(server: Arc<dyn Control>) -> Router {
         .method_not_allowed_fallback(not_allowed)
 }
 
-fn metrics_router(server: Arc<dyn Control>) -> Router {
+/// Answers `GET /metrics`.
+pub(crate) fn metrics_router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(METRICS, get(metrics))
         .method_not_allowed_fallback(not_allowed)

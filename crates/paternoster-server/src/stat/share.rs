@@ -9,6 +9,8 @@
 //!   /c 600        asked for nothing: its part is the others'
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::{DiskStat, GroupStat};
 
 /// How many bytes cost as much as one request: what `achieved` is counted by. An assumption, and
@@ -36,8 +38,7 @@ impl DiskStat {
     pub fn shares(&self) -> Vec<Share> {
         let costs: Vec<_> = self.groups.iter().map(cost).collect();
         let all: f64 = costs.iter().sum();
-        let entitled = Entitled::of(&self.groups);
-        let shares = costs.iter().zip(entitled.shares).map(|(cost, entitled)| Share {
+        let shares = costs.iter().zip(entitled(&self.groups)).map(|(cost, entitled)| Share {
             entitled: entitled.filter(|_| self.weights_apply),
             achieved: (all > 0.0).then(|| cost / all),
         });
@@ -68,61 +69,67 @@ fn cost(group: &GroupStat) -> f64 {
     ops.map(|op| as_float(op.completed) + as_float(op.bytes) / as_float(REQUEST_BYTES)).sum()
 }
 
+/// Returns a part of a whole, from 0 to 1; 0 of nothing.
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { as_float(part) / as_float(whole) }
+}
+
+/// How many there were in a second, of so many in a span.
+pub(crate) fn per_second(count: u64, span_ns: u64) -> f64 {
+    ratio(count, span_ns) * 1e9
+}
+
 /// Exact below 2⁵³.
 #[expect(clippy::cast_precision_loss, reason = "a share does not need more")]
 pub(super) fn as_float(count: u64) -> f64 {
     count as f64
 }
 
-/// The groups as a tree; each stands behind its parent.
-struct Entitled<'a> {
-    groups: &'a [GroupStat],
-    /// Whether the group or one below it asked for something.
-    is_active: Vec<bool>,
-    shares: Vec<Option<f64>>,
-}
-
-impl<'a> Entitled<'a> {
-    fn of(groups: &'a [GroupStat]) -> Self {
-        let is_active = groups.iter().map(|group| {
-            let inside = groups.iter().filter(|other| is_within(&other.path, &group.path));
-            inside.into_iter().any(GroupStat::is_active)
-        });
-        let is_active = is_active.collect();
-        let mut entitled = Self { groups, is_active, shares: vec![None; groups.len()] };
-        entitled.divide("", 1.0);
-        entitled
-    }
-
-    /// Divides `share` among the group of this path, for its own requests, and those below it.
-    fn divide(&mut self, path: &str, share: f64) {
-        let own = self.groups.iter().position(|group| group.path == path);
-        let own = own.filter(|&own| self.groups[own].is_active());
-        let children = (0..self.groups.len())
-            .filter(|&child| self.is_active[child] && parent(&self.groups[child].path) == path);
-        let children: Vec<_> = children.collect();
-        let leaf_weight = own.map_or(0.0, |own| f64::from(self.groups[own].leaf_weight));
-        let weight = |child: &usize| f64::from(self.groups[*child].weight);
-        let all = leaf_weight + children.iter().map(weight).sum::<f64>();
-        let weights: Vec<_> = children.iter().map(weight).collect();
-        if let Some(own) = own {
-            self.shares[own] = Some(share * leaf_weight / all);
-        }
-        for (child, weight) in children.into_iter().zip(weights) {
-            let groups = self.groups;
-            self.divide(&groups[child].path, share * weight / all);
+/// What each group is due for its own requests; none of one that asked for nothing. Each stands
+/// behind its parent, and one whose parent is not there is due nothing.
+fn entitled(groups: &[GroupStat]) -> Vec<Option<f64>> {
+    let at: BTreeMap<_, _> = groups.iter().map(|group| group.path.as_str()).zip(0..).collect();
+    let above: Vec<Option<usize>> =
+        groups.iter().map(|group| at.get(parent(&group.path)).copied()).collect();
+    let is_top = |group: usize| parent(&groups[group].path).is_empty();
+    let mut is_active: Vec<_> = groups.iter().map(GroupStat::is_active).collect();
+    for group in (0..groups.len()).rev() {
+        if let (true, Some(above)) = (is_active[group], above[group]) {
+            is_active[above] = true;
         }
     }
+    // What divides the share of each group, and that of the disk: weights of those that are active.
+    let weight = |group: usize| f64::from(groups[group].weight);
+    let own = |group: usize| {
+        let weight = f64::from(groups[group].leaf_weight);
+        if groups[group].is_active() { weight } else { 0.0 }
+    };
+    let (mut inside, mut of_disk): (Vec<_>, f64) = ((0..groups.len()).map(own).collect(), 0.0);
+    for group in (0..groups.len()).filter(|&group| is_active[group]) {
+        match above[group] {
+            Some(above) => inside[above] += weight(group),
+            None if is_top(group) => of_disk += weight(group),
+            None => {}
+        }
+    }
+    let mut share = vec![0.0; groups.len()];
+    for group in (0..groups.len()).filter(|&group| is_active[group]) {
+        share[group] = match above[group] {
+            Some(above) => share[above] * weight(group) / inside[above],
+            None if is_top(group) => weight(group) / of_disk,
+            None => 0.0,
+        };
+    }
+    let due = (0..groups.len()).map(|group| {
+        (groups[group].is_active() && share[group] > 0.0)
+            .then(|| share[group] * own(group) / inside[group])
+    });
+    due.collect()
 }
 
 /// The path of the group above; empty is the root.
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
-}
-
-/// Whether `path` is `group` or below it.
-fn is_within(path: &str, group: &str) -> bool {
-    path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

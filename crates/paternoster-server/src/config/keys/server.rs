@@ -51,6 +51,8 @@ keys! {
         metrics_volumes: bool = false, Flag, restart;
             "Whether `GET /metrics` has the volumes of pools too, each with seven samples. \
              `GET /v1/stat?volumes=true` always has them.";
+        page: bool = true, Flag, restart;
+            "Whether `GET /` at `metrics` is a page for people, with what `/metrics` says.";
         state_dir: Option<PathBuf> = None, PATH, restart,
             range "a directory that no other server has";
             "Where volumes, exports and groups that are made by request are recorded, so that they \

@@ -1,0 +1,222 @@
+//! The page for people at the address of metrics: what tenants are due and had, and why they wait.
+//!
+//! ```text
+//!   GET /               the page, which is the same for all servers and loads nothing else
+//!   GET /picture.json   what it shows: of the second before, made at most once a second
+//! ```
+//!
+//! It has no names that metrics do not have. `paternoster top --html` writes it with one picture
+//! inside.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use paternoster::Nanos;
+use serde::Serialize;
+
+use crate::ctl::{Control, StatError};
+use crate::stat::{
+    DiskStat, GroupStat, OpStat, Readings, Share, Stat, VolumeStat, per_second, ratio,
+};
+
+/// The page, without a picture.
+const PAGE: &str = include_str!("page.html");
+/// Where its picture goes.
+const PLACE: &str = "/*PICTURE*/null";
+
+/// How old a picture may be that another viewer is given too.
+const AGE: Duration = Duration::from_millis(900);
+
+/// Causes of a tenant's waiting that are shown.
+const WAITS: usize = 3;
+
+/// Nothing is loaded from elsewhere, and nothing but the picture from here.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'";
+
+/// Answers with the page and its picture.
+pub(crate) fn router(server: Arc<dyn Control>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/picture.json", get(picture))
+        .with_state(Arc::new(Pictures::new(server)))
+}
+
+async fn page() -> Response {
+    let policy = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    ([policy], Html(PAGE)).into_response()
+}
+
+async fn picture(State(pictures): State<Arc<Pictures>>) -> Response {
+    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    match tokio::task::spawn_blocking(move || pictures.json()).await {
+        Ok(Ok(text)) => ([json], text).into_response(),
+        Ok(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Makes pictures of a server, for any number of viewers.
+struct Pictures {
+    server: Arc<dyn Control>,
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    readings: Readings,
+    /// The last picture as text, and when it was made.
+    made: Option<(Instant, String)>,
+}
+
+impl Pictures {
+    fn new(server: Arc<dyn Control>) -> Self {
+        Self { server, last: Mutex::default() }
+    }
+
+    /// The picture of now, as JSON. Takes as long as `Control::stat_in_parts`; whoever asks
+    /// meanwhile waits for the same one.
+    fn json(&self) -> Result<String, StatError> {
+        // Whoever panicked has left a reading or none.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, text)) = &last.made
+            && at.elapsed() < AGE
+        {
+            return Ok(text.clone());
+        }
+        let mut stat = self.server.stat_in_parts()?;
+        self.server.add_volumes(&mut stat)?;
+        let now = Instant::now();
+        let text = Picture::of(&last.readings.take(now, &stat)).json();
+        last.made = Some((now, text.clone()));
+        Ok(text)
+    }
+}
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Picture {
+    server: String,
+    disks: Vec<Disk>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Disk {
+    name: String,
+    backend: String,
+    scheduler: String,
+    depth: u32,
+    learned_depth: Option<u32>,
+    in_device: u32,
+    queued: u32,
+    connections: u32,
+    sync_failed: bool,
+    tenants: Vec<Tenant>,
+    volumes: Vec<Volume>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Tenant {
+    path: String,
+    weight: u32,
+    due: Option<f64>,
+    had: Option<f64>,
+    demand: f64,
+    iops: f64,
+    /// A second.
+    bytes: f64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    is_short: bool,
+    /// What it waited for, and for what part of the time.
+    waits: Vec<(String, f64)>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Volume {
+    name: String,
+    reads: f64,
+    writes: f64,
+    bytes: f64,
+    connections: u32,
+    sync_failed: bool,
+}
+
+impl Picture {
+    /// Makes the picture of a span ([`Stat::since`]).
+    pub fn of(stat: &Stat) -> Self {
+        let server = format!("version {}", env!("CARGO_PKG_VERSION"));
+        Self { server, disks: stat.disks.iter().map(Disk::of).collect() }
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("it has strings and numbers")
+    }
+
+    /// Returns the page with this picture inside, which shows it and asks nobody.
+    pub fn page(&self) -> String {
+        // A name may not end the script.
+        PAGE.replacen(PLACE, &self.json().replace('<', "\\u003c"), 1)
+    }
+}
+
+impl Disk {
+    fn of(disk: &DiskStat) -> Self {
+        let rows = disk.groups.iter().zip(disk.shares()).zip(disk.waits());
+        let tenants = rows.map(|((group, share), waits)| Tenant::of(disk, group, share, &waits));
+        Self {
+            name: disk.name.clone(),
+            backend: disk.backend.clone(),
+            scheduler: disk.scheduler.clone(),
+            depth: disk.depth,
+            learned_depth: disk.learned_depth.as_ref().map(|learned| learned.depth),
+            in_device: disk.in_device,
+            queued: disk.queued,
+            connections: disk.connections,
+            sync_failed: disk.sync_failed,
+            tenants: tenants.collect(),
+            volumes: disk.volumes.iter().map(|volume| Volume::of(disk, volume)).collect(),
+        }
+    }
+}
+
+impl Tenant {
+    fn of(disk: &DiskStat, group: &GroupStat, share: Share, waits: &[(&str, u64)]) -> Self {
+        let OpStat { completed, bytes, total, .. } = group.all_ops();
+        let latency = |per_mille| total.quantile(per_mille).map(Nanos::as_nanos);
+        let part = |&(name, nanos): &(&str, u64)| (name.to_owned(), ratio(nanos, disk.elapsed_ns));
+        Self {
+            path: group.path.clone(),
+            weight: group.weight,
+            due: share.entitled,
+            had: share.achieved,
+            demand: ratio(group.backlogged_ns, disk.elapsed_ns),
+            iops: per_second(completed, disk.elapsed_ns),
+            bytes: per_second(bytes, disk.elapsed_ns),
+            p50_ns: latency(500),
+            p99_ns: latency(990),
+            is_short: disk.is_short(group, share),
+            waits: waits.iter().take(WAITS).map(part).collect(),
+        }
+    }
+}
+
+impl Volume {
+    fn of(disk: &DiskStat, volume: &VolumeStat) -> Self {
+        let VolumeStat { reads, writes, read_bytes, written_bytes, .. } = *volume;
+        let a_second = |count| per_second(count, disk.elapsed_ns);
+        Self {
+            name: volume.name.clone(),
+            reads: a_second(reads),
+            writes: a_second(writes),
+            bytes: a_second(read_bytes + written_bytes),
+            connections: volume.connections,
+            sync_failed: volume.sync_failed,
+        }
+    }
+}
