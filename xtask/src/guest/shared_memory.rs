@@ -3,11 +3,9 @@
 //!
 //! The server runs on the host, so what is left on the disk is looked at here too.
 
-use std::fs;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::machine::Machine;
 use crate::cargo;
@@ -24,21 +22,12 @@ pub(super) fn check(machine: &Machine) -> Result<String> {
     served::prepare(&dir, "", "scheduler = \"wfq\"", "vhost_user_memory = \"sealed\"")?;
     let mut server = Some(Server::start(dir.clone())?);
     let mut goes = GOES.into_iter().peekable();
-    let (socket, go_on) = (dir.join(SOCKET), dir.join("go"));
-    for end in ["go.in", "go.out"] {
-        let mode = Mode::RUSR | Mode::WUSR;
-        mknodat(CWD, dir.join(end), FileType::Fifo, mode, 0).context("a pipe")?;
-    }
-    let mut says_so = Some(dir.join("go.in"));
+    let socket = dir.join(SOCKET);
     let arguments = [
         "-chardev".to_owned(),
         format!("socket,id=gold,path={},reconnect=1", socket.display()),
         "-device".to_owned(),
         "vhost-user-blk-pci,chardev=gold,num-queues=2".to_owned(),
-        "-chardev".to_owned(),
-        format!("pipe,id=go,path={}", go_on.display()),
-        "-serial".to_owned(),
-        "chardev:go".to_owned(),
     ];
     let said = machine.run_with("shared-memory", "part=shared_memory", &arguments, |console| {
         let written =
@@ -48,12 +37,6 @@ pub(super) fn check(machine: &Machine) -> Result<String> {
             && let Some(running) = server.take()
         {
             server = Some(running.replace()?);
-        }
-        // However slow this machine is, or fast the guest: it waits for that.
-        if goes.peek().is_none()
-            && let Some(pipe) = says_so.take()
-        {
-            fs::write(pipe, "go\n").context("telling the guest to go on")?;
         }
         Ok(())
     })?;

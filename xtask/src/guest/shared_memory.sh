@@ -16,8 +16,6 @@ while [ "$shown" -lt "$files" ]; do
     sleep 0.1
 done
 wait "$writer"
-# The server has gone as often as it is to.
-read -r _ < /dev/ttyS1
 fstrim /mnt
 umount /mnt
 e2fsck -fn /dev/vda
