@@ -98,8 +98,8 @@ fn too_little_locked_memory_is_told_as_that() {
 #[test]
 fn auto_takes_threads_where_io_uring_is_not_permitted_and_says_why() {
     let dir = dir();
-    // The status is that of timeout, which ends it by SIGTERM.
-    let serve = "exec timeout 1 serve --disk d.img --export e";
+    // The status is that of timeout, which ends it by SIGTERM; to its group it would send another.
+    let serve = "exec timeout --foreground 1 serve --disk d.img --export e";
     let served = said(&sh(&dir, &format!("ulimit -l 0 && {serve}")), 124);
     assert!(served.contains("\"auto\" takes threads, which are slower: too little"), "{served}");
     assert!(served.contains("engine=\"threads\""), "{served}");

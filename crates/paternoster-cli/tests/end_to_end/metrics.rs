@@ -181,7 +181,7 @@ fn address_of_metrics_has_nothing_else() {
     let url = url.split_whitespace().next().expect("an address");
     let stat = url.replace("/metrics", "/v1/stat");
     let said = run("curl", "curl", &["--silent", &stat], served.dir.path());
-    assert!(said.contains("there is no \\\"/v1/stat\\\"; there is: /metrics"), "{said}");
+    assert!(said.contains("there is no \\\"/v1/stat\\\"; there is /metrics"), "{said}");
     let put = ["--silent", "-X", "PUT", url];
     let said = run("curl", "curl", &put, served.dir.path());
     assert!(said.contains("GET is allowed"), "{said}");

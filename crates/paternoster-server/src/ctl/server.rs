@@ -495,7 +495,7 @@ async fn not_found(uri: Uri) -> Response {
 }
 
 async fn no_such_metrics(uri: Uri) -> Response {
-    let error = format!("there is no {:?}; there is: {METRICS}", uri.path());
+    let error = format!("there is no {:?}; there is {METRICS}, and / if page = true", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
 

@@ -4,14 +4,16 @@
 //! unit at their end and `_total` where they only grow, as Prometheus asks for. Counts are since
 //! start-up.
 
+mod readings;
 mod text;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use self::readings::Readings;
 use self::text::{Seconds, Text};
 use crate::ctl::{Control, StatError};
-use crate::stat::{DiskStat, Figure, GroupStat, Kind, Readings, Share, Stat, Value as _, figures};
+use crate::stat::{DiskStat, Figure, GroupStat, Kind, Share, Stat, Value as _, figures};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

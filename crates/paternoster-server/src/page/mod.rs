@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   GET /               the page, which is the same for all servers and loads nothing else
-//!   GET /picture.json   what it shows: of the second before, made at most once a second
+//!   GET /picture.json   what it shows, since the one before: made at most once a second, and less
+//!                       often where it takes long
 //! ```
 //!
 //! It has no names that metrics do not have. `paternoster top --html` writes it with one picture
 //! inside.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::extract::State;
@@ -20,24 +21,27 @@ use paternoster::Nanos;
 use serde::Serialize;
 
 use crate::ctl::{Control, StatError};
-use crate::stat::{
-    DiskStat, GroupStat, OpStat, Readings, Share, Stat, VolumeStat, per_second, ratio,
-};
+use crate::stat::{DiskStat, GroupStat, OpStat, Share, Stat, VolumeStat, per_second, ratio};
 
 /// The page, without a picture.
 const PAGE: &str = include_str!("page.html");
 /// Where its picture goes.
 const PLACE: &str = "/*PICTURE*/null";
 
-/// How old a picture may be that another viewer is given too.
+/// How old a picture may be that another viewer is given too: that, or
 const AGE: Duration = Duration::from_millis(900);
+/// so many times what it took. Of that a disk's thread has a tenth, and so a hundredth of its time
+/// goes into pictures, however many tenants there are.
+const TIMES: u32 = 10;
+/// How old a reading may be that the next one is compared with; else two are taken, a second apart.
+const OLDEST: Duration = Duration::from_secs(60);
 
 /// Causes of a tenant's waiting that are shown.
 const WAITS: usize = 3;
 
 /// Nothing is loaded from elsewhere, and nothing but the picture from here.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'";
+                      img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// Answers with the page and its picture.
 pub(crate) fn router(server: Arc<dyn Control>) -> Router {
@@ -56,7 +60,7 @@ async fn picture(State(pictures): State<Arc<Pictures>>) -> Response {
     let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     match tokio::task::spawn_blocking(move || pictures.json()).await {
         Ok(Ok(text)) => ([json], text).into_response(),
-        Ok(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
+        Ok(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, error).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
@@ -69,9 +73,9 @@ struct Pictures {
 
 #[derive(Default)]
 struct Last {
-    readings: Readings,
-    /// The last picture as text, and when it was made.
-    made: Option<(Instant, String)>,
+    reading: Option<(Instant, Stat)>,
+    /// The last picture as text, or why there was none; and until when it is the one.
+    made: Option<(Instant, Result<String, String>)>,
 }
 
 impl Pictures {
@@ -79,29 +83,51 @@ impl Pictures {
         Self { server, last: Mutex::default() }
     }
 
-    /// The picture of now, as JSON. Takes as long as `Control::stat_in_parts`; whoever asks
-    /// meanwhile waits for the same one.
-    fn json(&self) -> Result<String, StatError> {
+    /// The picture of now, as JSON. Takes as long as `Control::stat_in_parts`, and a second more
+    /// where nobody has looked for a while; whoever asks meanwhile waits for the same one.
+    fn json(&self) -> Result<String, String> {
         // Whoever panicked has left a reading or none.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, text)) = &last.made
-            && at.elapsed() < AGE
+        if let Some((until, made)) = &last.made
+            && Instant::now() < *until
         {
-            return Ok(text.clone());
+            return made.clone();
         }
+        let begun = Instant::now();
+        let made = self.take(&mut last.reading).map_err(|error| error.to_string());
+        let keeps = AGE.max(begun.elapsed().saturating_mul(TIMES));
+        last.made = Some((Instant::now() + keeps, made.clone()));
+        made
+    }
+
+    fn take(&self, before: &mut Option<(Instant, Stat)>) -> Result<String, StatError> {
+        let is_recent = |(at, _): &(Instant, Stat)| at.elapsed() < OLDEST;
+        let recent = before.take().filter(is_recent);
+        let earlier = if let Some((_, earlier)) = recent {
+            earlier
+        } else {
+            let earlier = self.read()?;
+            std::thread::sleep(Duration::from_secs(1));
+            earlier
+        };
+        let now = self.read()?;
+        let picture = Picture::of(&now.since(&earlier));
+        *before = Some((Instant::now(), now));
+        Ok(picture.json())
+    }
+
+    fn read(&self) -> Result<Stat, StatError> {
         let mut stat = self.server.stat_in_parts()?;
         self.server.add_volumes(&mut stat)?;
-        let now = Instant::now();
-        let text = Picture::of(&last.readings.take(now, &stat)).json();
-        last.made = Some((now, text.clone()));
-        Ok(text)
+        Ok(stat)
     }
 }
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
-    server: String,
+    /// When it was made, in milliseconds since 1970.
+    at_ms: u64,
     disks: Vec<Disk>,
 }
 
@@ -148,10 +174,11 @@ struct Volume {
 }
 
 impl Picture {
-    /// Makes the picture of a span ([`Stat::since`]).
+    /// Makes the picture of a span that ends now ([`Stat::since`]).
     pub fn of(stat: &Stat) -> Self {
-        let server = format!("version {}", env!("CARGO_PKG_VERSION"));
-        Self { server, disks: stat.disks.iter().map(Disk::of).collect() }
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+        Self { at_ms, disks: stat.disks.iter().map(Disk::of).collect() }
     }
 
     fn json(&self) -> String {

@@ -1,16 +1,15 @@
-//! The time that shares are of which somebody asks for again and again: since he last asked, but a
-//! second at least.
+//! The time that shares in metrics are of: since the last scrape, but a second at least.
 
 use std::time::{Duration, Instant};
 
-use super::Stat;
+use crate::stat::Stat;
 
 /// Shares of a shorter time say little: a slice of CFQ lasts a tenth of it.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// The readings that later ones are compared with.
 #[derive(Debug, Default)]
-pub(crate) struct Readings {
+pub(super) struct Readings {
     /// The last one that was a second younger than the one before it.
     last: Option<(Instant, Stat)>,
     before: Option<Stat>,
@@ -19,7 +18,7 @@ pub(crate) struct Readings {
 impl Readings {
     /// Takes a reading. Returns what has happened since the last one that is old enough; since
     /// start-up where there is none.
-    pub(crate) fn take(&mut self, now: Instant, stat: &Stat) -> Stat {
+    pub(super) fn take(&mut self, now: Instant, stat: &Stat) -> Stat {
         match &self.last {
             Some((at, _)) if now.saturating_duration_since(*at) < LEAST => {}
             _ => {
