@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::client::EncodeError;
 use crate::export::ExportInfo;
-use crate::proto::ExtentFlags;
+use crate::header::Header;
+use crate::proto::{ExtentFlags, REQUEST_LEN};
 
 /// The agreement of a handshake, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,13 @@ pub struct Request {
     pub cookie: u64,
     /// What to do.
     pub command: Command,
+}
+
+impl Request {
+    /// Returns the request as it stands on the wire, but for the data of a write, which follows.
+    pub fn header(&self) -> Result<[u8; REQUEST_LEN], EncodeError> {
+        Header::of(self).map(Header::to_bytes)
+    }
 }
 
 /// What a client wants done. The server's machine yields only legal ones: ranges are not empty,

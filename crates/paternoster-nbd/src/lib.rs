@@ -89,6 +89,7 @@
 pub mod client;
 mod command;
 mod export;
+mod header;
 pub mod proto;
 pub mod server;
 

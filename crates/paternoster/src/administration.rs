@@ -67,6 +67,7 @@ administrative! {
     set_group_limits(now: Instant, group: GroupId, limits: GroupLimits);
     set_tunable(now: Instant, name: &str, value: i64) -> Result<i64, TunableError>;
     reset_tunables(now: Instant, set: &[(String, i64)]);
+    begin_at_depth(now: Instant, depth: u32);
     set_hierarchy(now: Instant, to: Hierarchy) -> Result<(), NoHierarchy>;
     charge(now: Instant, group: GroupId, work: Work);
     switch(now: Instant, to: S) -> S;

@@ -262,6 +262,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn drain(&mut self, cx: &mut Cx, out: &mut Vec<RequestId>);
         fn set_tunables(&mut self, cx: &mut Cx, values: &[(String, i64)])
             -> Result<(), TunableError>;
+        fn begin_at_depth(&mut self, cx: &mut Cx, depth: u32);
         fn trace(&mut self) -> &mut T;
         --
         fn name(&self) -> &'static str;

@@ -317,6 +317,10 @@ pub trait Scheduler {
         values.first().map_or(Ok(()), |(name, _)| Err(unknown(name)))
     }
 
+    /// Learns the depth from there on, as another scheduler of the device had learned it, if it
+    /// learns one.
+    fn begin_at_depth(&mut self, _cx: &mut Cx, _depth: u32) {}
+
     /// Returns in what way its groups share the device, if that can be chosen
     /// ([`GroupEvent::Hierarchy`]). It can under CFQ alone, and there not in every kernel, which
     /// nobody else knows.

@@ -29,7 +29,7 @@ use paternoster::Instant;
 
 use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
 use crate::guest::GuestReads;
-use crate::ring::{Completion, Ring};
+use crate::ring::{Completion, Fd, Ring};
 use crate::token::{BackendToken, Token};
 
 /// The properties of a back end.
@@ -175,6 +175,12 @@ pub trait Backend: Send + Debug {
     /// What is behind it has so many bytes, which are more than before.
     fn grow(&mut self, _size: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The file or block device that it is, for another server to go on with: the lock, and the
+    /// kernel's report of a failed write-back, are those of this descriptor.
+    fn file(&self) -> Option<Fd> {
+        None
     }
 
     /// The end has begun: what is not there is waited for no longer.

@@ -107,6 +107,22 @@ pub struct Outcome {
     pub tag: FrontTag,
     /// What was read (empty for other commands), or why it failed.
     pub result: Result<Payload, Errno>,
+    /// What is to be done again, by whoever does it, of a command that was cancelled: all of it, or
+    /// a flush where only the sync of an FUA command is missing. None of any other command, of one
+    /// whose volume was closed, and of [`CommandOp::ReadInto`].
+    pub left: Option<Box<CommandOp>>,
+}
+
+impl Outcome {
+    /// That of a command that was not cancelled.
+    pub fn new(tag: FrontTag, result: Result<Payload, Errno>) -> Self {
+        Self { tag, result, left: None }
+    }
+
+    /// That of a command that was cancelled with this left to do.
+    pub fn cancelled(tag: FrontTag, left: CommandOp) -> Self {
+        Self { tag, result: Err(Errno::SHUTDOWN), left: Some(Box::new(left)) }
+    }
 }
 
 /// What was read, in buffers in order. Some may be shared with the disk, which writes elsewhere

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use paternoster::{Bio, BioFlags, IocId, Op, Sector, SectorCount};
 
+use super::command::CommandOp;
 use crate::guest::GuestBuffers;
 
 const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
@@ -73,6 +74,19 @@ impl Kind {
             && len > 0;
         let bio = Bio::new(self.op(), ioc, Sector(offset / SECTOR_BYTES), sectors);
         is_whole.then(|| bio.with_flags(self.bio_flags()))
+    }
+
+    /// The command that does it, with that sync; none that reads into a guest, as that has it in
+    /// its ring.
+    pub(super) fn command(&self, offset: u64, len: u32, fua: bool) -> Option<CommandOp> {
+        Some(match self {
+            Self::Read => CommandOp::Read { offset, len },
+            Self::ReadInto(_) => return None,
+            Self::Cache => CommandOp::Cache { offset, len },
+            Self::Write { data, .. } => CommandOp::Write { offset, data: data.clone(), fua },
+            Self::Trim => CommandOp::Trim { offset, len, fua },
+            &Self::Zero { allocate } => CommandOp::Zero { offset, len, fua, allocate, fast: false },
+        })
     }
 
     /// A write of so many zeroes.

@@ -76,6 +76,15 @@ impl<S: Scheduler> Engine<S> {
         self.pieces.volumes.grow(id, size)
     }
 
+    /// A sync of a volume has failed for who served it before: nothing is called durable any more.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn sync_has_failed(&mut self, id: VolumeId) {
+        self.pieces.volumes.sync_has_failed(id);
+    }
+
     /// Begins nothing of a volume any more but flushes: what is in the device is answered, and all
     /// else fails with ESHUTDOWN. A sync that has not begun is carried out all the same: who waits
     /// for it gets ESHUTDOWN, or EIO if it fails, as that is told only once. The caller lets the

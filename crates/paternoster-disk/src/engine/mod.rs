@@ -79,6 +79,8 @@ pub struct Engine<S> {
     /// Bios to submit: those to be issued again, and of commands that go on.
     to_submit: VecDeque<Bio>,
     outcomes: VecDeque<Outcome>,
+    /// Whether another one is about to take over: see [`hold`](Self::hold).
+    is_held: bool,
 }
 
 impl<S: Scheduler> Engine<S> {
@@ -100,6 +102,7 @@ impl<S: Scheduler> Engine<S> {
             to_write: VecDeque::new(),
             to_submit: VecDeque::new(),
             outcomes: VecDeque::new(),
+            is_held: false,
         }
     }
 
@@ -114,7 +117,7 @@ impl<S: Scheduler> Engine<S> {
     /// engine take steps afterwards; more commands may come before.
     pub fn submit(&mut self, now: Instant, command: Command) {
         if let Err(errno) = self.accept(&command) {
-            self.outcomes.push_back(Outcome { tag: command.tag, result: Err(errno) });
+            self.outcomes.push_back(Outcome::new(command.tag, Err(errno)));
             return;
         }
         if let Command { op: CommandOp::Flush, tag, volume, ioc } = command {
@@ -123,7 +126,7 @@ impl<S: Scheduler> Engine<S> {
             return;
         }
         if is_empty(&command.op) {
-            self.outcomes.push_back(Outcome { tag: command.tag, result: Ok(Payload::new()) });
+            self.outcomes.push_back(Outcome::new(command.tag, Ok(Payload::new())));
             return;
         }
         let (command, uncut) = self.pieces.add(command);
@@ -268,6 +271,23 @@ impl<S: Scheduler> Engine<S> {
         self.pieces.cancel_syncs(Scope::All);
     }
 
+    /// Gives up all that is not in the device, for somebody else to do it, who has the same files
+    /// open: what is left of each command comes with its outcome. A sync that has not begun is
+    /// left to him as well: he hears of what has failed. The caller lets the engine take steps
+    /// afterwards, and submits nothing but flushes until [`go_on`](Self::go_on).
+    pub fn hold(&mut self, now: Instant) {
+        self.is_held = true;
+        self.cancel_queued(now);
+        for command in self.pieces.volumes.give_up_waiting_syncs() {
+            self.outcomes.push_back(self.pieces.leave_sync(command));
+        }
+    }
+
+    /// Nobody takes over: what has been given up may be submitted again.
+    pub fn go_on(&mut self) {
+        self.is_held = false;
+    }
+
     /// Fails with ESHUTDOWN what of those volumes waits before the scheduler, and those pieces.
     fn end_waiting(&mut self, of: Scope, queued: Vec<PieceId>) {
         self.pieces.give_up_uncut(of, Errno::SHUTDOWN);
@@ -276,6 +296,9 @@ impl<S: Scheduler> Engine<S> {
         let bios = self.to_submit.iter().map(|bio| piece_id(bio.user_data));
         all.extend(bios.filter(|&piece| of.includes(self.pieces.piece(piece).volume)));
         for piece in all {
+            if matches!(of, Scope::All) {
+                self.pieces.note_left(piece);
+            }
             self.end_piece(piece, Err(Errno::SHUTDOWN));
         }
         // Some of those that waited for a block could have had it when others were gone.
@@ -403,6 +426,8 @@ impl<S: Scheduler> Engine<S> {
             // It has failed itself, or nothing is durable any more.
             let ended = if has_failed { SyncEnd::Failed } else { SyncEnd::Durable };
             self.end_durable(command, ended);
+        } else if self.is_held {
+            self.outcomes.push_back(self.pieces.leave_sync(command));
         } else {
             let range = SyncRange::Bytes(range.clone());
             self.pieces.volumes.wait_for_sync(volume, command, range);

@@ -69,6 +69,10 @@ pub(super) struct Running {
     failure: Option<(u32, Errno)>,
     /// What was read; nothing for other commands.
     read: ReadByPieces,
+    /// What was submitted, of one in several pieces, or of which a part was done or cancelled.
+    whole: Option<Box<CommandOp>>,
+    /// Whether something of it was cancelled.
+    is_left: bool,
 }
 
 /// The part of a command that has yet to be cut into pieces.
@@ -198,6 +202,8 @@ impl Pieces {
             pieces_left: 0,
             failure: None,
             read: ReadByPieces::default(),
+            whole: None,
+            is_left: false,
         })
     }
 
@@ -245,6 +251,11 @@ impl Pieces {
             running.pieces_left += 1;
             bios.extend(volume.arrive(pieces, piece, bio, counted));
             let Some(left) = left else { return };
+            if uncut.number == 0 {
+                let Piece { kind, offset, len, .. } = &uncut.whole;
+                let fua = running.sync_afterwards.is_some();
+                running.whole = kind.command(*offset, *len, fua).map(Box::new);
+            }
             (uncut.left, uncut.number) = (left, uncut.number + 1);
             if running.pieces_left == PIECES_AT_ONCE {
                 running.uncut = Some(Box::new(uncut));
@@ -264,8 +275,31 @@ impl Pieces {
         for running in self.commands.values_mut().filter(|running| of.includes(running.volume)) {
             if let Some(uncut) = running.uncut.take() {
                 running.fail(uncut.number, errno);
+                running.is_left = true;
             }
         }
+    }
+
+    /// Notes that a piece of a command is about to be cancelled.
+    pub(super) fn note_left(&mut self, id: PieceId) {
+        self.keep_whole(id);
+        self.commands[self.pieces[id].command].is_left = true;
+    }
+
+    /// Keeps the command of a piece as it was submitted.
+    fn keep_whole(&mut self, id: PieceId) {
+        let piece = &self.pieces[id];
+        let running = &mut self.commands[piece.command];
+        if running.whole.is_none() {
+            let fua = running.sync_afterwards.is_some();
+            running.whole = piece.kind.command(piece.offset, piece.len, fua).map(Box::new);
+        }
+    }
+
+    /// Ends a command of which nothing is left but a sync that somebody else will do.
+    pub(super) fn leave_sync(&mut self, id: CommandId) -> Outcome {
+        let Outcome { tag, .. } = self.end_command(id, None);
+        Outcome::cancelled(tag, CommandOp::Flush)
     }
 
     /// Cancels the syncs of commands but those that wait for one that runs.
@@ -351,6 +385,8 @@ impl Pieces {
     /// A transfer ended inside the piece, `done_until` in bytes of its volume, after it had read
     /// `data`. What is left of the piece is its rest.
     pub(super) fn keep_rest(&mut self, id: PieceId, done_until: u64, data: Payload) {
+        // Whoever does it again does all of it: a rest may begin inside a block.
+        self.keep_whole(id);
         let piece = &mut self.pieces[id];
         assert!((piece.offset..piece.end()).contains(&done_until), "a rest is left");
         let done = u32::try_from(done_until - piece.offset).expect("less than the piece");
@@ -422,7 +458,8 @@ impl Pieces {
             Some(error) => Err(error),
             None => Ok(command.read.in_order()),
         };
-        Outcome { tag: command.tag, result }
+        let is_cancelled = command.is_left && result.as_ref().err() == Some(&Errno::SHUTDOWN);
+        Outcome { tag: command.tag, result, left: command.whole.filter(|_| is_cancelled) }
     }
 }
 

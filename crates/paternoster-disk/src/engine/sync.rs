@@ -119,6 +119,17 @@ impl<W> Syncs<W> {
         Some(std::mem::replace(&mut self.wanted, SyncRange::NOTHING))
     }
 
+    /// Nothing may be called durable any more.
+    pub(super) fn fail(&mut self) {
+        self.stats.failed = true;
+    }
+
+    /// Gives up the sync that has not begun. Returns who waits for it.
+    pub(super) fn give_up_waiting(&mut self) -> Vec<W> {
+        self.wanted = SyncRange::NOTHING;
+        std::mem::take(&mut self.waiting)
+    }
+
     /// Returns the sync in flight.
     pub(super) fn running(&self) -> Option<&RunningSync<W>> {
         self.running.as_ref()

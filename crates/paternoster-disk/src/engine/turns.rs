@@ -45,6 +45,11 @@ impl<V> SyncTurns<V> {
         Some(volume)
     }
 
+    /// No volume wants to sync any more; those that do go on.
+    pub(super) fn forget_wanting(&mut self) {
+        self.wanting.clear();
+    }
+
     /// A volume syncs no more.
     pub(super) fn end(&mut self) {
         self.running -= 1;

@@ -320,6 +320,19 @@ impl Volumes {
         over
     }
 
+    /// A sync of that volume has failed elsewhere.
+    pub(super) fn sync_has_failed(&mut self, id: VolumeId) {
+        let syncs = &mut self.all[id].syncs;
+        self.failed += u32::from(!syncs.failed());
+        syncs.fail();
+    }
+
+    /// Gives up the syncs that have not begun. Returns who waits for them.
+    pub(super) fn give_up_waiting_syncs(&mut self) -> Vec<CommandId> {
+        self.turns.forget_wanting();
+        self.all.values_mut().flat_map(|volume| volume.syncs.give_up_waiting()).collect()
+    }
+
     /// Returns whether no volume syncs, or is about to.
     pub(super) fn are_synced(&self) -> bool {
         self.turns.is_idle()

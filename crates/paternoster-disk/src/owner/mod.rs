@@ -191,6 +191,25 @@ impl<S: Scheduler> Owner<S> {
         self.backends.begin_end(self.now());
     }
 
+    /// A sync of a volume has failed before: see [`Engine::sync_has_failed`].
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn sync_has_failed(&mut self, volume: VolumeId) {
+        self.engine.sync_has_failed(volume);
+    }
+
+    /// Gives up all that is not in the device, for somebody else to do it: see [`Engine::hold`].
+    pub fn hold(&mut self) {
+        self.engine.hold(self.now());
+    }
+
+    /// Nobody takes over: see [`Engine::go_on`].
+    pub fn go_on(&mut self) {
+        self.engine.go_on();
+    }
+
     /// Cancels every sync that has not begun: see [`Engine::cancel_syncs`].
     pub fn cancel_syncs(&mut self) {
         self.engine.cancel_syncs();

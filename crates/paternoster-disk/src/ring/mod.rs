@@ -350,6 +350,15 @@ impl<T> Ring<T> {
         }
     }
 
+    /// Has receives, sends, accepts and waits on that descriptor complete, whatever comes: with
+    /// what they have moved, or with ECANCELED where that is nothing.
+    pub fn cancel(&mut self, fd: &Fd) {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.cancel(fd),
+            Engine::Threads(threads) => threads.cancel(fd),
+        }
+    }
+
     /// Adds 1 to an eventfd of somebody else: this thread does not wait, even if the kernel does
     /// for ever, or until [`end`](Self::end).
     pub fn signal(&mut self, token: T, fd: &Fd) -> LastingId {

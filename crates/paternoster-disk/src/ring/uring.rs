@@ -246,6 +246,13 @@ impl<T> Uring<T> {
         self.push(entry, None, Held::End, None, None);
     }
 
+    /// Has all that waits for this descriptor complete.
+    pub(super) fn cancel(&mut self, fd: &Fd) {
+        let all = types::CancelBuilder::fd(raw(fd)).all();
+        let entry = opcode::AsyncCancel2::new(all).build();
+        self.push(entry, None, Held::End, None, Some(fd.clone()));
+    }
+
     /// `name_again` gives a watch's name, which it needs again.
     pub(super) fn take_completions(
         &mut self,

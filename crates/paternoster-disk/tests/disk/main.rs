@@ -13,6 +13,7 @@ mod durability;
 mod failure;
 mod faults;
 mod flush;
+mod held;
 mod injected;
 mod looks;
 mod modelled;

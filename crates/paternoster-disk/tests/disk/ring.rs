@@ -535,3 +535,34 @@ fn signal_that_blocks_holds_nothing_else_up_and_can_be_ended() {
         drop(ring);
     });
 }
+
+/// What has moved is told, and the socket stays as it is for whoever goes on with it.
+#[test]
+fn operations_on_a_socket_can_be_cancelled_and_begun_again() {
+    within_a_minute(|| {
+        let mut ring = new_ring();
+        let (socket, mut theirs) = socketpair();
+        let sent = Bytes::from(vec![7; 4 << 20]);
+        ring.receive(1, &socket, BytesMut::with_capacity(100));
+        ring.send(2, &socket, Buffers::from_buf([sent.clone()]));
+        ring.poll_hang_up(3, &socket);
+        ring.submit().expect("the ring works");
+        ring.cancel(&socket);
+        let mut completions = completions(&mut ring, 3);
+        assert_eq!(completions[0].result, Err(Errno::CANCELED));
+        assert_eq!(completions[2].result, Err(Errno::CANCELED));
+        let Completion { result, output, .. } = completions.remove(1);
+        let gone = result.expect("a part has room in the socket") as usize;
+        assert!(gone < sent.len(), "the peer reads nothing");
+        let unsent = output.into_unsent();
+        assert_eq!(unsent.concat().len(), sent.len() - gone);
+        ring.send(4, &socket, unsent);
+        let read = std::thread::spawn(move || {
+            let mut all = vec![0; 4 << 20];
+            theirs.read_exact(&mut all).expect("all of it comes");
+            all
+        });
+        only(&mut ring).result.expect("the peer reads");
+        assert!(read.join().expect("it reads") == sent, "nothing is missing, nothing is twice");
+    });
+}

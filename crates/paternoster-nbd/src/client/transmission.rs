@@ -14,9 +14,10 @@ use thiserror::Error;
 use super::assembly::Assembly;
 use super::quoted::Quoted;
 use crate::command::{Command, Extent, Request, Session, StatusQuery};
+use crate::header::Header;
 use crate::proto::{
-    CHUNK_HEADER_LEN, CommandFlags, ExtentFlags, MAX_EXTENTS, MAX_PAYLOAD, NbdError, REQUEST_LEN,
-    REQUEST_MAGIC, SIMPLE_REPLY_LEN, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk, cmd,
+    CHUNK_HEADER_LEN, ExtentFlags, MAX_EXTENTS, MAX_PAYLOAD, NbdError, SIMPLE_REPLY_LEN,
+    SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk,
 };
 
 /// Longest payload of an error chunk.
@@ -203,7 +204,7 @@ impl Transmission {
         if self.in_flight.contains_key(cookie) {
             return Err(EncodeError::CookieInFlight { cookie: *cookie });
         }
-        let wire = Wire::of(command)?;
+        let header = Header::of(request)?;
         let answer = match *command {
             Command::Read { offset, len, df } => Expected::Data(Assembly::new(offset, len, df)),
             Command::BlockStatus(_) if self.session.allocation_context.is_none() => {
@@ -212,13 +213,7 @@ impl Transmission {
             Command::BlockStatus(query) => Expected::Extents { query, extents: Vec::new() },
             _ => Expected::Done,
         };
-        output.reserve(REQUEST_LEN);
-        output.put_u32(REQUEST_MAGIC);
-        output.put_u16(wire.flags.bits());
-        output.put_u16(wire.code);
-        output.put_u64(*cookie);
-        output.put_u64(wire.offset);
-        output.put_u32(wire.len);
+        output.put_slice(&header.to_bytes());
         if *command == Command::Disconnect {
             self.disconnected = true;
         } else {
@@ -372,55 +367,6 @@ impl InFlight {
             Expected::Extents { extents, .. } => Ok(Ok(Answer::Extents(extents))),
         }
     }
-}
-
-/// A command as it stands on the wire.
-struct Wire {
-    code: u16,
-    flags: CommandFlags,
-    offset: u64,
-    len: u32,
-}
-
-impl Wire {
-    fn of(command: &Command) -> Result<Self, EncodeError> {
-        let none = CommandFlags::empty();
-        let (code, offset, len, flags) = match command {
-            Command::Read { len, .. } if *len > MAX_PAYLOAD => {
-                return Err(EncodeError::TooLong { len: usize_of(*len) });
-            }
-            Command::Read { offset, len, df } => {
-                (cmd::READ, *offset, *len, when(*df, CommandFlags::DF))
-            }
-            Command::Write { offset, data, fua } => {
-                let len = u32::try_from(data.len()).ok().filter(|len| *len <= MAX_PAYLOAD);
-                let len = len.ok_or(EncodeError::TooLong { len: data.len() })?;
-                (cmd::WRITE, *offset, len, when(*fua, CommandFlags::FUA))
-            }
-            Command::Flush => (cmd::FLUSH, 0, 0, none),
-            Command::Trim { offset, len, fua } => {
-                (cmd::TRIM, *offset, *len, when(*fua, CommandFlags::FUA))
-            }
-            Command::Cache { offset, len } => (cmd::CACHE, *offset, *len, none),
-            Command::WriteZeroes { offset, len, fua, no_hole, fast } => {
-                let flags = when(*fua, CommandFlags::FUA)
-                    | when(*no_hole, CommandFlags::NO_HOLE)
-                    | when(*fast, CommandFlags::FAST_ZERO);
-                (cmd::WRITE_ZEROES, *offset, *len, flags)
-            }
-            Command::BlockStatus(query) => {
-                let flags = when(query.one, CommandFlags::REQ_ONE);
-                (cmd::BLOCK_STATUS, query.offset, query.len, flags)
-            }
-            Command::Disconnect => (cmd::DISC, 0, 0, none),
-        };
-        Ok(Self { code, flags, offset, len })
-    }
-}
-
-/// `flag`, if it is wanted.
-fn when(wanted: bool, flag: CommandFlags) -> CommandFlags {
-    if wanted { flag } else { CommandFlags::empty() }
 }
 
 fn parse_extents(query: StatusQuery, mut payload: Bytes) -> Result<Vec<Extent>, &'static str> {

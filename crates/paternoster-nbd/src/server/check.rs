@@ -7,23 +7,9 @@
 //!   EINVAL             EPERM            EINVAL       EINVAL     EINVAL, EOVERFLOW, ENOSPC
 //! ```
 
-use bytes::Buf;
-
 use crate::command::{Command, Session, StatusQuery};
-use crate::proto::{CommandFlags, NbdError, REQUEST_LEN, TransmissionFlags, cmd};
-
-/// A request as it stands on the wire, without its magic.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
-    flags: u16,
-    /// A `cmd::` code or an unknown one.
-    pub(super) code: u16,
-    /// Chosen by the client, returned in the reply.
-    pub(super) cookie: u64,
-    offset: u64,
-    /// Bytes; of a `WRITE` these follow.
-    pub(super) len: u32,
-}
+use crate::header::Header;
+use crate::proto::{CommandFlags, NbdError, TransmissionFlags, cmd};
 
 /// Why a request is not legal.
 #[derive(Debug)]
@@ -43,29 +29,6 @@ pub(super) enum Verdict {
     Payload { offset: u64, fua: bool },
     /// Nothing: its length is zero. Done.
     Nothing,
-}
-
-impl Header {
-    /// Reads what follows the magic.
-    pub(super) fn parse(bytes: &[u8; REQUEST_LEN]) -> Self {
-        let mut fields = &bytes[size_of::<u32>()..];
-        Self {
-            flags: fields.get_u16(),
-            code: fields.get_u16(),
-            cookie: fields.get_u64(),
-            offset: fields.get_u64(),
-            len: fields.get_u32(),
-        }
-    }
-
-    fn writes(&self) -> bool {
-        matches!(self.code, cmd::WRITE | cmd::TRIM | cmd::WRITE_ZEROES)
-    }
-
-    /// Returns whether its length is that of data on the wire.
-    fn carries_data(&self) -> bool {
-        matches!(self.code, cmd::READ | cmd::WRITE)
-    }
 }
 
 /// Judges one request against what the session allows.

@@ -18,4 +18,4 @@ mod reply;
 mod transmission;
 
 pub use handshake::{Handshake, HandshakeError, Progress};
-pub use transmission::{Fatal, Transmission};
+pub use transmission::{Fatal, RefusedWrite, Transmission, Unfinished};

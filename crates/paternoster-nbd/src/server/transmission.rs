@@ -14,8 +14,9 @@
 use bytes::{Buf, BytesMut};
 use thiserror::Error;
 
-use super::check::{Header, Refusal, Verdict, check};
+use super::check::{Refusal, Verdict, check};
 use crate::command::{Command, Request, Session};
+use crate::header::Header;
 use crate::proto::{NbdError, REQUEST_LEN, REQUEST_MAGIC, cmd};
 
 /// Requests that `decode` answers itself in one call: a caller with other work to do is not kept
@@ -46,6 +47,31 @@ enum State {
     Over,
 }
 
+/// What a transmission is in the middle of: with the input that is not decoded, all that another
+/// machine needs to go on with the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Nothing.
+    Nothing,
+    /// A write, with this header: it comes before the input.
+    Write([u8; REQUEST_LEN]),
+    /// A write that is refused.
+    Refused(RefusedWrite),
+}
+
+/// A refused write whose payload is being drained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedWrite {
+    /// Its number.
+    pub cookie: u64,
+    /// What it will be answered.
+    pub error: NbdError,
+    /// The words for that.
+    pub message: String,
+    /// Bytes of its payload that are to come.
+    pub left: usize,
+}
+
 /// The error after which the connection must be closed: where the next request begins is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fatal {
@@ -61,6 +87,31 @@ impl Transmission {
     /// Begins where the handshake ended.
     pub fn new(session: Session) -> Self {
         Self { session, state: State::Header, shutting_down: false, wanted: REQUEST_LEN }
+    }
+
+    /// Goes on where another machine has stopped, in the middle of a refused write if it was; what
+    /// that has not decoded is the first input.
+    pub fn resume(session: Session, refused: Option<RefusedWrite>) -> Self {
+        let mut resumed = Self::new(session);
+        if let Some(RefusedWrite { cookie, error, message, left }) = refused {
+            resumed.state = State::Drain { cookie, refusal: Refusal { error, message }, left };
+        }
+        resumed
+    }
+
+    /// Returns what it is in the middle of.
+    pub fn unfinished(&self) -> Unfinished {
+        match &self.state {
+            State::Header | State::Over => Unfinished::Nothing,
+            &State::Payload { cookie, offset, len, fua } => {
+                let len = u32::try_from(len).expect("it was one");
+                Unfinished::Write(Header::of_write(cookie, offset, len, fua).to_bytes())
+            }
+            State::Drain { cookie, refusal: Refusal { error, message }, left } => {
+                let (cookie, error, message) = (*cookie, *error, message.clone());
+                Unfinished::Refused(RefusedWrite { cookie, error, message, left: *left })
+            }
+        }
     }
 
     /// Returns what the handshake agreed on.

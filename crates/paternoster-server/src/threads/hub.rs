@@ -11,7 +11,6 @@ use std::time::Duration;
 use paternoster::{Instant, Nanos, PlugRules};
 use paternoster_crossing::Inbox;
 use paternoster_disk::{Command, Outcome, Waker};
-use rustix::io::Errno;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use super::thread::{PostToThread, RETRY, ThreadHandle};
@@ -174,10 +173,7 @@ impl Hub {
 
     /// Cancels commands that have come after the shutdown began. Returns the units of work.
     fn cancel(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
-        let cancelled = |NewCommand { tag, .. }| Outcome {
-            tag: Door::Nbd.tag(tag),
-            result: Err(Errno::SHUTDOWN),
-        };
+        let cancelled = |NewCommand { tag, op }| Outcome::cancelled(Door::Nbd.tag(tag), op);
         self.threads[thread].done.extend(commands.into_iter().map(cancelled));
         1
     }

@@ -78,6 +78,17 @@ impl<S: Scheduler> Elevator<S> {
         Ok(set)
     }
 
+    /// Has the scheduler learn the depth from there on, as another of the device had learned it;
+    /// one that learns none is as it was.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event.
+    pub fn begin_at_depth(&mut self, now: Instant, depth: u32) {
+        self.advance(now);
+        self.scheduler.begin_at_depth(&mut self.cx, depth);
+    }
+
     /// Forgets the tunables that were set by name, and remembers these in their place as if each
     /// were set in this order. The scheduler has then the defaults that it has on the device, over
     /// them what fits the medium, and over that those of these that it takes.

@@ -65,6 +65,16 @@ impl<T: Trace> Wfq<T> {
         self.set_burst(cx.now);
     }
 
+    /// Learns the depth from there on, if it is learned.
+    pub(super) fn take_depth(&mut self, cx: &Cx, depth: u32) {
+        if self.tunables.depth().is_none() {
+            let (least, most) = self.tunable_bounds(&cx.device);
+            self.depth.begin_anew(depth);
+            self.depth.clamp(cx.now, least, most);
+            self.put_depth_in_force(&cx.device, self.windows.number());
+        }
+    }
+
     /// Takes over prices that were set, or begins to learn them anew.
     fn reprice(&mut self) {
         self.pricing = Pricing::set_by(&self.tunables);

@@ -281,6 +281,10 @@ impl<T: Trace> Scheduler for Wfq<T> {
         Ok(())
     }
 
+    fn begin_at_depth(&mut self, cx: &mut Cx, depth: u32) {
+        self.take_depth(cx, depth);
+    }
+
     fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_> {
         let Some(nodes) = self.groups.get(group) else { return OwnStats::default() };
         let share = self.tree.share(nodes.node);

@@ -20,6 +20,7 @@ pub use holder::program;
 pub use open::{FileOptions, block_of};
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
@@ -87,8 +88,18 @@ impl FileBackend {
     /// against everybody else, or if it is to be read only against those who would write. A block
     /// device that is written to is nobody else's: not mounted, nor part of another device.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
+        Self::open_or_adopt(path, options, None)
+    }
+
+    /// The same with the descriptor that another server has opened, if there is one: see
+    /// [`Backend::file`].
+    pub fn open_or_adopt(
+        path: &Path,
+        options: FileOptions,
+        passed: Option<OwnedFd>,
+    ) -> io::Result<Self> {
         let Opened { file, size, rotational, punches, granules, cache, alignment } =
-            Opened::new(path, options)?;
+            Opened::new(path, options, passed)?;
         let tail = match &alignment {
             Some(alignment) if alignment.tail(size) < size => {
                 Some(open::tail(path, options, &file)?)
@@ -191,6 +202,10 @@ impl FileBackend {
 }
 
 impl Backend for FileBackend {
+    fn file(&self) -> Option<Fd> {
+        Some(self.file.clone())
+    }
+
     fn capabilities(&self) -> Capabilities {
         let Self { size, punches: fast_zero, .. } = *self;
         let block = self.alignment.map_or(1, |alignment| alignment.block);

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags, fallocate, flock, fstat, seek, statx,
+    AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags, fallocate, fcntl_getfl, flock, fstat,
+    seek, statx,
 };
 use rustix::io::Errno;
 
@@ -46,8 +47,16 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn new(path: &Path, options: FileOptions) -> io::Result<Self> {
-        let (file, direct) = open(path, options)?;
+    /// Opens the file, or takes it as another server has opened it.
+    pub(super) fn new(
+        path: &Path,
+        options: FileOptions,
+        passed: Option<OwnedFd>,
+    ) -> io::Result<Self> {
+        let (file, direct) = match passed {
+            Some(file) => adopt(file.into(), options)?,
+            None => open(path, options)?,
+        };
         lock(&file, options.read_only)?;
         let seen = file.metadata()?;
         let size = size(&file, &seen)?;
@@ -119,6 +128,37 @@ fn open(path: &Path, options: FileOptions) -> io::Result<(File, Direct)> {
         return Err(io::Error::other(format!("direct I/O is asked for, and {refused}")));
     }
     Ok((open(OFlags::empty())?, Err(refused)))
+}
+
+/// Takes a file that is open already: its lock, and the kernel's report of a failed write-back, are
+/// of how it was opened and go with it. So it stays as it is.
+fn adopt(file: File, options: FileOptions) -> io::Result<(File, Direct)> {
+    let flags = fcntl_getfl(&file)?;
+    let is_read_only = flags & OFlags::ACCMODE == OFlags::RDONLY;
+    if is_read_only != options.read_only {
+        let [is, wanted] = [is_read_only, options.read_only]
+            .map(|read_only| if read_only { "read-only" } else { "for writing" });
+        return Err(io::Error::other(format!(
+            "the server before has it open {is}, and {wanted} is asked for: restart the server"
+        )));
+    }
+    match (flags.contains(OFlags::DIRECT), options.cache) {
+        (true, CacheChoice::Page) | (false, CacheChoice::Direct) => {
+            let is = if flags.contains(OFlags::DIRECT) { "past" } else { "through" };
+            Err(io::Error::other(format!(
+                "the server before has it open {is} the page cache, and `cache` asks for another \
+                 way: restart the server"
+            )))
+        }
+        (true, _) => match alignment(&file)? {
+            Ok(said) => Ok((file, Ok(said))),
+            Err(refused) => Err(io::Error::other(refused)),
+        },
+        (false, CacheChoice::Page) => Ok((file, Err("it is asked for".to_owned()))),
+        (false, CacheChoice::Auto) => {
+            Ok((file, Err("the server before has opened it so".to_owned())))
+        }
+    }
 }
 
 /// The error of an open, with the name of who has a device.

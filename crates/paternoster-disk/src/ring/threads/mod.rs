@@ -15,12 +15,13 @@ mod readiness;
 mod socket;
 
 use std::io;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use slotmap::SlotMap;
 
-use super::{Completion, Operation, OperationId, Output};
+use super::{Completion, Fd, Operation, OperationId, Output};
 use crate::spare::SpareBuffers;
 use pool::{Done, Pool};
 use readiness::Readiness;
@@ -96,6 +97,19 @@ impl<T> Threads<T> {
         if let Some(InFlight { socket: Some(watch), .. }) = ended {
             self.readiness.forget(watch.fd());
         }
+    }
+
+    /// Has all that waits for this descriptor complete.
+    pub(super) fn cancel(&mut self, fd: &Fd) {
+        let Self { operations, completed, .. } = self;
+        let waiting = operations.iter_mut().filter_map(|(id, of)| {
+            let waits = of.socket.as_ref().is_some_and(|socket| Arc::ptr_eq(socket.fd(), fd));
+            Some((id, of.socket.take_if(|_| waits)?))
+        });
+        completed.extend(waiting.map(|(id, socket)| {
+            let (result, output) = socket.given_up();
+            (id, Done { output, ..Done::of(result) })
+        }));
     }
 
     pub(super) fn wait(&mut self, until: Option<u64>) -> io::Result<()> {

@@ -69,6 +69,19 @@ impl SocketOperation {
         }
     }
 
+    /// Ends it with what it has moved, or as cancelled.
+    pub(super) fn given_up(self) -> (Result<u32, Errno>, Output) {
+        let cancelled = Err(Errno::CANCELED);
+        match self {
+            Self::Receive { into, .. } => (cancelled, Output::Buffers(Buffers::from_buf([into]))),
+            Self::Send { from, sent: 0, .. } => (cancelled, Output::Unsent(from)),
+            Self::Send { from, sent, .. } => (Ok(count(sent)), Output::Unsent(from)),
+            Self::Accept { .. } | Self::Poll { .. } | Self::Watch { .. } => {
+                (cancelled, Output::None)
+            }
+        }
+    }
+
     /// Does it if that does not block. `arrived` is room for what is received.
     pub(super) fn try_once(&mut self, arrived: &mut [u8]) -> Tried {
         match self {
