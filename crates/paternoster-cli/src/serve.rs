@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use crate::ctl::DEFAULT_PLACE;
 use paternoster::{Medium, SchedulerKind, fitted_tunables};
 use paternoster_cli::output::print;
+use paternoster_server::Start;
 use paternoster_server::config::{Config, Options, help, schema};
 use paternoster_server::log::{self, LogFormat, LogLevel};
 use paternoster_server::sockets::Patience;
 
 const USAGE: &str = "\
-paternoster serve [--check[=start]] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
+paternoster serve [--check[=WHAT]] [--take-over[=SOCKET]] [--log <LEVEL>] <CONFIG>
        paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...
        paternoster serve --schema";
 
@@ -44,6 +45,22 @@ pub(crate) struct Args {
     )]
     check: Option<Check>,
 
+    /// Go on where a server that runs stops: its clients notice a pause of some milliseconds, and
+    /// nothing else
+    ///
+    /// It waits at SOCKET, which is beside its control socket: handover.sock beside ctl.sock. Until
+    /// this server could serve all that CONFIG says, the other one serves; if anything is wrong, it
+    /// goes on, and this one ends with status 1. docs/operations.md says what is handed over.
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        num_args = 0..=1,
+        require_equals = true,
+        requires = "config"
+    )]
+    #[expect(clippy::option_option, reason = "clap's form of a value that may be left out")]
+    take_over: Option<Option<PathBuf>>,
+
     /// Print the JSON Schema of CONFIG, for editors that complete and check TOML; then exit
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -69,6 +86,8 @@ enum Check {
     File,
     /// The configuration, and that a server could start with it now
     Start,
+    /// The configuration, and that a server could take over with it now from the one that runs
+    TakeOver,
 }
 
 impl Check {
@@ -78,7 +97,7 @@ impl Check {
             eprintln!("paternoster: {notice}");
         }
         let patience = match self {
-            Self::File => Patience::NONE,
+            Self::File | Self::TakeOver => Patience::NONE,
             Self::Start => Patience::a_while(),
         };
         let obstacles = paternoster_server::obstacles(config, patience);
@@ -87,7 +106,7 @@ impl Check {
         }
         match self {
             Self::Start if !obstacles.is_empty() => ExitCode::FAILURE,
-            Self::File | Self::Start => {
+            Self::File | Self::Start | Self::TakeOver => {
                 eprintln!("paternoster: the configuration is valid");
                 ExitCode::SUCCESS
             }
@@ -234,10 +253,21 @@ fn serve(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => Config::from_file(path)?,
         None => Config::from_options(&args.options.into_options())?,
     };
-    if let Some(check) = args.check {
-        return Ok(check.run(&config));
+    match args.check {
+        Some(Check::TakeOver) => {
+            let start = Start::TakeOver { at: args.take_over.flatten(), is_tried: true };
+            paternoster_server::run(&config, args.config.as_deref(), &start)?;
+            eprintln!("paternoster: it could take over now");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(check) => return Ok(check.run(&config)),
+        None => {}
     }
-    paternoster_server::run(&config, args.config.as_deref())?;
+    let start = match args.take_over {
+        Some(at) => Start::TakeOver { at, is_tried: false },
+        None => Start::Anew,
+    };
+    paternoster_server::run(&config, args.config.as_deref(), &start)?;
     Ok(ExitCode::SUCCESS)
 }
 

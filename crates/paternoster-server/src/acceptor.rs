@@ -16,19 +16,18 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring, Waker};
-use paternoster_nbd::proto::TransmissionFlags;
+use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring};
+use paternoster_nbd::Session;
 use paternoster_nbd::server::{Handshake, Progress};
-use paternoster_nbd::{ExportInfo, Session};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use slotmap::{SlotMap, new_key_type};
 
 use crate::export_table::{Asked, Entry, ExportTable};
+use crate::gate::{Gate, Order};
 use crate::log::Limits;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
@@ -94,7 +93,7 @@ enum Then {
     Enter(Session),
 }
 
-/// Accepts connections until it is to stop.
+/// Accepts connections as its gate says.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
     ring: Ring<Token>,
@@ -104,7 +103,8 @@ pub(crate) struct Acceptor {
     /// Listeners that wait for descriptors, and until when.
     paused: Vec<(u64, usize)>,
     limits: Limits,
-    stop: StopFlag,
+    gate: Gate,
+    is_open: bool,
 }
 
 /// A listening socket, and what it offers.
@@ -112,43 +112,19 @@ pub(crate) struct Listener {
     fd: Fd,
     is_tcp: bool,
     exports: Arc<ExportTable>,
+    /// Whether the ring waits for a connection.
+    is_accepting: bool,
 }
 
 impl Listener {
     pub(crate) fn new(fd: Fd, is_tcp: bool, exports: ExportTable) -> Self {
-        Self { fd, is_tcp, exports: Arc::new(exports) }
-    }
-}
-
-/// Has the acceptor stop.
-#[derive(Clone, Debug)]
-pub(crate) struct StopFlag {
-    stop: Arc<AtomicBool>,
-    waker: Waker,
-}
-
-impl StopFlag {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { stop: Arc::default(), waker: Waker::new()? })
-    }
-
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-    }
-
-    fn is_set(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        Self { fd, is_tcp, exports: Arc::new(exports), is_accepting: false }
     }
 }
 
 impl Acceptor {
     /// An acceptor on the thread that calls this, which it must not leave.
-    pub(crate) fn new(
-        listeners: Vec<Listener>,
-        stop: StopFlag,
-        engine: IoEngine,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(listeners: Vec<Listener>, gate: Gate, engine: IoEngine) -> io::Result<Self> {
         Ok(Self {
             listeners,
             ring: Ring::new(engine)?,
@@ -156,18 +132,26 @@ impl Acceptor {
             deadlines: VecDeque::new(),
             paused: Vec::new(),
             limits: Limits::default(),
-            stop,
+            gate,
+            is_open: false,
         })
     }
 
     /// Accepts until it is to stop; then closes what is still negotiating.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        for index in 0..self.listeners.len() {
-            self.accept(index);
-        }
-        self.ring.poll_readable(Token::Wake, self.stop.waker.fd());
+        self.ring.poll_readable(Token::Wake, self.gate.fd());
         let mut completions = Vec::new();
-        while !self.stop.is_set() {
+        loop {
+            match self.gate.order() {
+                Order::Open if !self.is_open => self.open(),
+                Order::Close if self.is_open => self.close_listeners(),
+                Order::Stop => break,
+                Order::Open | Order::Close => {}
+            }
+            let is_accepting = self.listeners.iter().any(|listener| listener.is_accepting);
+            if !self.is_open && !is_accepting && self.negotiations.is_empty() {
+                self.gate.note_closed();
+            }
             let due = self.next_due();
             self.ring.wait(due)?;
             self.ring.take_completions(&mut completions);
@@ -180,27 +164,52 @@ impl Acceptor {
         Ok(())
     }
 
+    fn open(&mut self) {
+        self.is_open = true;
+        for index in 0..self.listeners.len() {
+            self.accept(index);
+        }
+    }
+
+    /// Accepts nobody any more but whom the kernel has accepted already.
+    fn close_listeners(&mut self) {
+        self.is_open = false;
+        self.paused.clear();
+        for listener in &self.listeners {
+            self.ring.cancel(&listener.fd);
+        }
+    }
+
     fn accept(&mut self, index: usize) {
-        let fd = self.listeners[index].fd.clone();
-        self.ring.accept(Token::Accept(index), &fd);
+        let listener = &mut self.listeners[index];
+        if self.is_open && !std::mem::replace(&mut listener.is_accepting, true) {
+            self.ring.accept(Token::Accept(index), &listener.fd);
+        }
     }
 
     fn handle(&mut self, completion: Completion<Token>) {
         let Completion { token, result, output } = completion;
         match token {
             Token::Accept(index) => self.accepted(index, output.into_socket(), result),
-            Token::Arrived(index) => self.accept(index),
+            Token::Arrived(index) => {
+                self.listeners[index].is_accepting = false;
+                self.accept(index);
+            }
             Token::Received(id) => {
                 if let Some(input) = output.into_buffers().pop() {
                     self.received(id, input, result);
                 }
             }
             Token::Sent(id) => self.sent(id, result),
-            Token::Wake => {}
+            Token::Wake => {
+                self.gate.awake();
+                self.ring.poll_readable(Token::Wake, self.gate.fd());
+            }
         }
     }
 
     fn accepted(&mut self, index: usize, socket: Option<OwnedFd>, result: Result<u32, Errno>) {
+        self.listeners[index].is_accepting = false;
         match (socket, result) {
             (Some(socket), _) => {
                 self.begin(Arc::new(socket), index);
@@ -214,12 +223,16 @@ impl Acceptor {
                 self.paused.push((deadline(ACCEPT_PAUSE), index));
             }
             // The service manager that has passed it has it so.
-            (None, Err(Errno::AGAIN)) => {
-                let fd = self.listeners[index].fd.clone();
-                self.ring.poll_readable(Token::Arrived(index), &fd);
+            (None, Err(Errno::AGAIN)) if self.is_open => {
+                let listener = &mut self.listeners[index];
+                listener.is_accepting = true;
+                self.ring.poll_readable(Token::Arrived(index), &listener.fd);
             }
             // The client has given up before it was accepted.
-            (None, Ok(_) | Err(Errno::CONNABORTED | Errno::INTR)) => self.accept(index),
+            (None, Ok(_) | Err(Errno::CONNABORTED | Errno::INTR | Errno::CANCELED)) => {
+                self.accept(index);
+            }
+            (None, Err(_)) if !self.is_open => {}
             (None, Err(errno)) => {
                 let kind = "no connection can be accepted; it is tried again";
                 if let Some(line) = self.limits.admit(kind, Instant::now()) {
@@ -335,12 +348,7 @@ impl Acceptor {
         let Negotiation { socket, exports, input, peer, .. } = negotiation;
         // It may have gone since the client was answered that it may enter.
         let entry = exports.entry(&session.export.name);
-        let is_same = |entry: &Arc<Entry>| {
-            let (told, now) = (&session.export, &entry.info);
-            let is_read_only = |of: &ExportInfo| of.flags.contains(TransmissionFlags::READ_ONLY);
-            let is_told_right = told.size <= now.size && is_read_only(told) == is_read_only(now);
-            !entry.is_leaving && is_told_right
-        };
+        let is_same = |entry: &Arc<Entry>| !entry.is_leaving && entry.is_as_told(&session.export);
         let Some(entry) = entry.filter(is_same) else {
             let kind = "a client was refused an export";
             return self.report_refused(kind, peer, &"it was removed or changed meanwhile");
@@ -353,7 +361,9 @@ impl Acceptor {
             }
         };
         let export = Arc::clone(&entry.export);
-        entry.owner.connect(NewConnection { socket, session, input, export, peer, admitted });
+        let resumed = None;
+        let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
+        entry.owner.connect(new);
     }
 
     fn close(&mut self, id: NegotiationId) {

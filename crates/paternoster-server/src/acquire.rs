@@ -9,12 +9,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use paternoster_disk::{Backend, CpuLatency, IoEngine};
+use rustix::net::SocketType;
 
 use crate::admission::Descriptors;
 use crate::borders;
@@ -24,10 +26,11 @@ use crate::config::{
     Config, DiskConfig, ExportConfig, ListenAddress, VolumeConfig, check_far, shown_span,
 };
 use crate::ctl;
-use crate::passed::PassedSockets;
+use crate::handover;
+use crate::passed::Passed;
 use crate::rings;
 use crate::sandbox;
-use crate::sockets::{BoundSocket, Patience, SocketFile};
+use crate::sockets::{BoundSocket, Patience, SocketFile, take_tcp, take_unix_of};
 use crate::uri::Place;
 use crate::vhost::VhostSocket;
 
@@ -38,8 +41,10 @@ pub(crate) struct ForServer {
     pub(crate) bound: Vec<BoundSocket>,
     /// What each disk needs, in the order of the configuration.
     pub(crate) disks: Vec<Acquired>,
-    /// Where requests are recorded, and what is, if there is a place for it.
-    pub(crate) state: Option<(Store, Records)>,
+    /// Where what requests make is recorded, if there is a place for it.
+    pub(crate) store: Option<Store>,
+    /// What requests have made before.
+    pub(crate) records: Records,
 }
 
 /// What a disk needs.
@@ -58,8 +63,16 @@ pub(crate) struct Acquired {
 
 /// What answers the operator.
 pub(crate) struct ForControl {
-    pub(crate) ctl: Option<(UnixListener, Option<SocketFile>)>,
+    pub(crate) ctl: Option<ControlSocket>,
     pub(crate) metrics: Option<TcpListener>,
+}
+
+/// The control socket, and the one beside it by which another server takes over.
+pub(crate) struct ControlSocket {
+    pub(crate) listener: UnixListener,
+    pub(crate) file: Option<SocketFile>,
+    /// None where it cannot be had.
+    pub(crate) handover: Option<(OwnedFd, SocketFile)>,
 }
 
 /// All that a server was refused.
@@ -101,18 +114,18 @@ fn in_one_line(error: &Error) -> String {
 /// comes between.
 pub(crate) fn acquire(
     config: &Config,
-    mut passed: PassedSockets,
+    passed: &Passed,
     patience: Patience,
     between: impl FnOnce() -> Result<()>,
 ) -> Result<(ForServer, ForControl), Obstacles> {
     let mut refused = Obstacles::default();
-    let control = for_control(config, &mut passed, patience, &mut refused);
-    let bound = bind(config, &mut passed, patience, &mut refused);
-    passed.end();
+    let control = for_control(config, passed, patience, &mut refused);
+    let bound = bind(config, passed, patience, &mut refused);
+    passed.end_named();
     if refused.note(between()).is_none() {
         return Err(refused);
     }
-    let server = for_server(config, bound, patience, &mut refused);
+    let server = for_server(config, bound, passed, patience, &mut refused);
     server.zip(control).ok_or(refused)
 }
 
@@ -120,8 +133,9 @@ pub(crate) fn acquire(
 pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles> {
     let mut refused = Obstacles::default();
     let patience = Patience::a_while();
-    let bound = bind(config, &mut PassedSockets::default(), patience, &mut refused);
-    for_server(config, bound, patience, &mut refused).ok_or(refused)
+    let passed = Passed::default();
+    let bound = bind(config, &passed, patience, &mut refused);
+    for_server(config, bound, &passed, patience, &mut refused).ok_or(refused)
 }
 
 /// Returns why `serve` would not start now, a sentence each: what it is refused by the machine, and
@@ -137,7 +151,7 @@ pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
         _ => None,
     };
     let state = config.keys.state_dir.as_deref().filter(|path| !path.exists());
-    let refused = acquire(&config, PassedSockets::default(), patience, || Ok(()));
+    let refused = acquire(&config, &Passed::default(), patience, || Ok(()));
     let refused = refused.err().unwrap_or_default();
     for directory in made.into_iter().chain(state) {
         // It was made to see whether it can be. Where somebody else uses it by now, it stays.
@@ -148,23 +162,24 @@ pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
 
 fn for_control(
     config: &Config,
-    passed: &mut PassedSockets,
+    passed: &Passed,
     patience: Patience,
     refused: &mut Obstacles,
 ) -> Option<ForControl> {
     let ctl = config.ctl.as_ref();
     let ctl = ctl.map(|address| control_socket(address, passed, patience)).transpose();
     let ctl = refused.note(ctl);
-    let metrics = config.keys.metrics.map(|address| patience.bind_tcp(address)).transpose();
+    let metrics = config.keys.metrics;
+    let metrics = metrics.map(|address| take_tcp(address, passed, patience)).transpose();
     let metrics = refused.note(metrics.map_err(Into::into));
     Some(ForControl { ctl: ctl?, metrics: metrics? })
 }
 
 fn control_socket(
     address: &ListenAddress,
-    passed: &mut PassedSockets,
+    passed: &Passed,
     patience: Patience,
-) -> Result<(UnixListener, Option<SocketFile>)> {
+) -> Result<ControlSocket> {
     if let ListenAddress::Unix { path, .. } = address {
         ctl::make_directory(path)
             .with_context(|| format!("no directory for the control socket {}", path.display()))?;
@@ -180,7 +195,14 @@ fn control_socket(
     if is_passed {
         warn_if_writable(&path);
     }
-    Ok((socket.into(), file))
+    let at = handover::socket_of(&path);
+    let kind = SocketType::SEQPACKET;
+    let handover = take_unix_of(kind, &at, ctl::MODE, passed, patience);
+    let handover = handover.map_err(|error| {
+        let error = in_one_line(&error.into());
+        tracing::warn!("no other server can take over from this one: {error}");
+    });
+    Ok(ControlSocket { listener: socket.into(), file, handover: handover.ok() })
 }
 
 /// Warns of a control socket to which the service manager lets every user write.
@@ -198,7 +220,7 @@ fn warn_if_writable(path: &Path) {
 /// Listens for clients; none of what is refused.
 fn bind(
     config: &Config,
-    passed: &mut PassedSockets,
+    passed: &Passed,
     patience: Patience,
     refused: &mut Obstacles,
 ) -> Vec<Option<BoundSocket>> {
@@ -210,6 +232,7 @@ fn bind(
 fn for_server(
     config: &Config,
     bound: Vec<Option<BoundSocket>>,
+    passed: &Passed,
     patience: Patience,
     refused: &mut Obstacles,
 ) -> Option<ForServer> {
@@ -222,15 +245,17 @@ fn for_server(
     }
     let exports = config.exports_by_volume();
     let disks: Vec<_> = (0..config.disks.len())
-        .map(|disk| for_disk(config, disk, &exports, patience, refused))
+        .map(|disk| for_disk(config, disk, &exports, (passed, patience), refused))
         .collect();
     let state = config.keys.state_dir.as_deref();
-    let state = state.map(|path| open_state(config, path, patience)).transpose();
-    let state = refused.note(state);
+    let state = state.map(|path| open_state(config, path, passed, patience)).transpose();
+    let state = refused.note(state).map(Option::unzip);
     let sockets = config.keys.vhost_user_dir.as_deref().map_or(Ok(()), check_directory);
     refused.note(sockets.context("vhost_user_dir"))?;
+    let (store, records) = state?;
     Some(ForServer {
-        state: state?,
+        store,
+        records: records.unwrap_or_default(),
         io: io?,
         bound: bound.into_iter().collect::<Option<_>>()?,
         disks: disks.into_iter().collect::<Option<_>>()?,
@@ -240,14 +265,15 @@ fn for_server(
 /// Takes what a disk needs, which is an index; what is in use is asked for again for a while.
 pub(crate) fn acquire_for_disk(config: &Config, disk: usize) -> Result<Acquired, Obstacles> {
     let (mut refused, exports) = (Obstacles::default(), config.exports_by_volume());
-    for_disk(config, disk, &exports, Patience::a_while(), &mut refused).ok_or(refused)
+    let means = (&Passed::default(), Patience::a_while());
+    for_disk(config, disk, &exports, means, &mut refused).ok_or(refused)
 }
 
 fn for_disk(
     config: &Config,
     disk: usize,
     exports: &BTreeMap<(usize, usize), Vec<&ExportConfig>>,
-    patience: Patience,
+    (passed, patience): (&Passed, Patience),
     refused: &mut Obstacles,
 ) -> Option<Acquired> {
     let of = &config.disks[disk];
@@ -260,7 +286,7 @@ fn for_disk(
             let place = (disk, volume);
             let exports = exports.get(&place).map_or(&[][..], Vec::as_slice);
             let read_only = exports.iter().all(|export| export.keys.read_only);
-            let opened = common.open(backend, read_only, patience);
+            let opened = common.open(backend, read_only, passed, patience);
             let opened = opened.with_context(|| format!("{} {name:?}", of.what_of_volume()));
             refused.note(opened.and_then(|opened| {
                 borders::check(config, place, exports, &opened.capabilities())?;
@@ -272,7 +298,8 @@ fn for_disk(
     let exports = config.exports.iter().enumerate().filter(|(_, export)| export.disk == disk);
     let sockets: Vec<_> = exports
         .filter_map(|(index, export)| {
-            let bound = VhostSocket::bind(export.keys.vhost_user.as_ref()?, &export.keys, patience);
+            let (path, keys) = (export.keys.vhost_user.as_ref()?, &export.keys);
+            let bound = VhostSocket::bind(path, keys, passed, patience);
             let bound = bound.with_context(|| format!("export {:?}", export.name));
             Some(refused.note(bound.map(|socket| (index, socket))))
         })
@@ -283,8 +310,13 @@ fn for_disk(
 }
 
 /// Takes the directory of what was made by request, if that goes together with the configuration.
-fn open_state(config: &Config, path: &Path, patience: Patience) -> Result<(Store, Records)> {
-    let store = Store::open(path, patience)?;
+fn open_state(
+    config: &Config,
+    path: &Path,
+    passed: &Passed,
+    patience: Patience,
+) -> Result<(Store, Records)> {
+    let store = Store::open(path, passed, patience)?;
     let records = Records::read(path)?;
     match &records.mistakes(config)[..] {
         [] => Ok((store, records)),

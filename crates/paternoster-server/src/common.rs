@@ -17,6 +17,7 @@ use paternoster_disk::{
 use paternoster_model::{Model as _, describe_device};
 
 use crate::config::{BackendConfig, FAR_SILENT};
+use crate::passed::Passed;
 use crate::sockets::Patience;
 
 /// What the volumes of a pool have in common behind them, or a disk has behind it.
@@ -64,18 +65,19 @@ impl Common {
         })
     }
 
-    /// Opens what stands behind a volume. An image that somebody else has locked is tried again,
-    /// if there is patience.
+    /// Opens what stands behind a volume, or takes its image from the server before. One that
+    /// somebody else has locked is tried again, if there is patience.
     pub(crate) fn open(
         &self,
         backend: &BackendConfig,
         read_only: bool,
+        passed: &Passed,
         patience: Patience,
     ) -> Result<Box<dyn Backend>> {
         Ok(match (backend, self) {
             (&BackendConfig::File { ref path, cache }, _) => {
                 let options = FileOptions { read_only, cache };
-                let opened = open_image(path, options, patience);
+                let opened = open_image(path, options, passed, patience);
                 Box::new(opened.with_context(|| format!("cannot open {}", path.display()))?)
             }
             (BackendConfig::Memory { size }, _) => Box::new(MemoryBackend::new(in_memory(*size)?)),
@@ -110,8 +112,16 @@ fn in_memory(size: u64) -> Result<usize> {
     bytes.with_context(|| format!("there is no memory of {size} bytes"))
 }
 
-fn open_image(path: &Path, options: FileOptions, patience: Patience) -> io::Result<FileBackend> {
-    patience.lock(|| FileBackend::open(path, options))
+fn open_image(
+    path: &Path,
+    options: FileOptions,
+    passed: &Passed,
+    patience: Patience,
+) -> io::Result<FileBackend> {
+    match passed.inherited.file(path) {
+        Some(open) => FileBackend::open_or_adopt(path, options, Some(open)),
+        None => patience.lock(|| FileBackend::open(path, options)),
+    }
 }
 
 /// Connects to another server, which has to have so many bytes: exports are laid out for them.

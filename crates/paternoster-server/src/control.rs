@@ -1,7 +1,7 @@
 //! Answers the control plane: it asks the owners of a running server's disks by message.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,8 +12,9 @@ use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
     ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
     GroupsAnswer, NewGroup, PoolAnswer, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
-    RemovalQuestion, ServedGroup, SettingError, SettingsAnswer, StatError, StatPage, StatQuestion,
-    TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
+    RemovalQuestion, ServedGroup, SetByRequest, SettingError, SettingsAnswer, StatError, StatPage,
+    StatQuestion, TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer,
+    VolumesQuestion,
 };
 use crate::following::Following;
 use crate::messages::GroupSettings;
@@ -33,13 +34,16 @@ pub struct ControlHandle {
     file: Option<PathBuf>,
     catalogue: Arc<Catalogue>,
     manager: ServiceManager,
+    /// What requests have set since the file was read.
+    set: Arc<Mutex<SetByRequest>>,
 }
 
 impl ControlHandle {
     /// Of a server of that configuration, which serves what the catalogue says.
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
-        Self { config, file: None, catalogue, manager: ServiceManager::default() }
+        let (manager, set) = (ServiceManager::default(), Arc::default());
+        Self { config, file: None, catalogue, manager, set }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
@@ -64,7 +68,11 @@ impl ControlHandle {
             ReloadMode::Apply => {
                 let before = following.file.clone();
                 let before = before.as_deref().unwrap_or(&self.config);
-                reload.apply(before, &self.catalogue, &mut following)
+                let applied = reload.apply(before, &self.catalogue, &mut following);
+                if applied.is_ok() {
+                    *self.set_by_request() = SetByRequest::default();
+                }
+                applied
             }
         }
     }
@@ -75,7 +83,33 @@ impl ControlHandle {
         self.catalogue.following()
     }
 
-    fn disks(&self) -> Vec<Arc<Disk>> {
+    /// What is served.
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// What requests have set since the file was read.
+    pub(crate) fn set_by_request(&self) -> MutexGuard<'_, SetByRequest> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets again what requests had set on the server before. What cannot be set is logged.
+    pub(crate) fn set_again(&self, set: &SetByRequest) {
+        let disks = set.disks.iter().map(|one| (&one.disk, self.change_settings(one).err()));
+        for (disk, refused) in disks {
+            if let Some(why) = refused {
+                tracing::warn!(disk, "what was set by request is not set any more: {why}");
+            }
+        }
+        for (group, refused) in set.groups.iter().map(|one| (&one.group, self.set_group(one).err()))
+        {
+            if let Some(why) = refused {
+                tracing::warn!(group, "what was set by request is not set any more: {why}");
+            }
+        }
+    }
+
+    pub(crate) fn disks(&self) -> Vec<Arc<Disk>> {
         self.catalogue.disks()
     }
 
@@ -166,8 +200,11 @@ impl Control for ControlHandle {
         }
         let asked: Vec<_> =
             disks.iter().map(|disk| (&**disk, set(disk, group, &settings))).collect();
+        let answer = answers(asked)?;
+        // Before anybody hands over what is set.
+        self.set_by_request().group(change);
         drop(setting);
-        answers(asked)
+        Ok(answer)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -183,8 +220,10 @@ impl Control for ControlHandle {
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
         let DiskChange { disk: name, set } = change;
         let disk = self.disk(name)?;
+        let _setting = self.setting_groups();
         let answer = disk.owner.change_settings(set.clone()).recv_timeout(PATIENCE);
         let in_force = answer.map_err(|_| SettingError::Unanswered { disk: name.clone() })??;
+        self.set_by_request().disk(change);
         Ok(SettingsAnswer::new(vec![in_force]))
     }
 

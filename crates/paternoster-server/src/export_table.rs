@@ -51,6 +51,12 @@ fn seen<'e>((name, entry): (&'e String, &'e Arc<Entry>)) -> Option<(&'e String, 
 }
 
 impl Entry {
+    /// Whether a client may use it as it was told: it is no smaller, and written to or not.
+    pub(crate) fn is_as_told(&self, told: &ExportInfo) -> bool {
+        let is_read_only = |of: &ExportInfo| of.flags.contains(TransmissionFlags::READ_ONLY);
+        told.size <= self.info.size && is_read_only(told) == is_read_only(&self.info)
+    }
+
     /// Whether its volume flushes.
     pub(crate) fn flushes(&self) -> bool {
         self.info.flags.contains(TransmissionFlags::SEND_FLUSH)
@@ -93,6 +99,11 @@ impl ServedExports {
                 change(Arc::make_mut(entry));
             }
         });
+    }
+
+    /// The sockets on which virtual machines attach.
+    pub(crate) fn listening(&self) -> Vec<Arc<Listening>> {
+        self.read(|all| all.values().filter_map(|entry| entry.listening.clone()).collect())
     }
 
     /// No virtual machine attaches any more.

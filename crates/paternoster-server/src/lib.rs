@@ -26,7 +26,10 @@ pub mod ctl;
 mod depth;
 mod export_table;
 mod following;
+mod gate;
+mod handover;
 mod holder;
+mod inherited;
 pub mod log;
 mod messages;
 mod metrics;
@@ -36,6 +39,7 @@ mod passed;
 mod peer;
 mod recording;
 mod reload;
+mod rights;
 mod rings;
 mod sandbox;
 mod serve;
@@ -54,7 +58,7 @@ pub use acquire::obstacles;
 pub use control::ControlHandle;
 pub use metrics::families as metric_families;
 pub use page::Picture;
-pub use serve::run;
+pub use serve::{Start, run};
 pub use server::Server;
 
 /// The examples of the crate's README.

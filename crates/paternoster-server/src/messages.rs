@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak, mpsc};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 #[cfg(test)]
 use paternoster::Weight;
 use paternoster::{DeviceWeights, GroupLimits, IoPrio, Nanos, TimedEvents, Weights};
 use paternoster_disk::{Backend, Damage, FarStats, Fd, GrowError, NoVolume, VolumeId, Waker};
 use paternoster_nbd::Session;
+use paternoster_nbd::server::RefusedWrite;
 
 use crate::admission::Admitted;
 use crate::clients::Export;
 use crate::config::{AtStop, DiskConfig};
-use crate::connections::{Removal, Removed};
+use crate::connections::{HeldDisk, Removal, Removed};
 use crate::ctl::{
     Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
 };
@@ -32,6 +33,26 @@ pub(crate) struct NewConnection {
     pub(crate) export: Arc<Export>,
     pub(crate) peer: Peer,
     pub(crate) admitted: Admitted,
+    /// What another server has left of it, if that has served it until now.
+    pub(crate) resumed: Option<Resumed>,
+}
+
+/// What a server has known of a disk that this one serves now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftDisk {
+    /// The names of volumes of which a sync has failed.
+    pub(crate) failed_syncs: Vec<String>,
+    /// The depth that the scheduler has learned, if it learns one.
+    pub(crate) learned_depth: Option<u32>,
+}
+
+/// What a server has left of a connection beside its session and its input.
+#[derive(Debug, Default)]
+pub(crate) struct Resumed {
+    /// A write that is refused, and whose payload is not all here.
+    pub(crate) refused: Option<RefusedWrite>,
+    /// What has not been sent.
+    pub(crate) output: Bytes,
 }
 
 /// A message to an owner.
@@ -55,7 +76,17 @@ pub(crate) enum Message {
     AddExport(NewExport, mpsc::Sender<Arc<Export>>),
     ExportClients(Vec<Arc<Export>>, mpsc::Sender<Vec<u32>>),
     RemoveExport(Arc<Export>, Nanos, mpsc::Sender<Removed>),
+    HandOver(HandOverStep),
     Shutdown(AtStop),
+}
+
+/// A step of one server taking over from another.
+#[derive(Debug)]
+pub(crate) enum HandOverStep {
+    Files(mpsc::Sender<Result<Vec<Fd>, String>>),
+    Hold(mpsc::Sender<Result<HeldDisk, String>>),
+    GoOn,
+    TakeOver(LeftDisk),
 }
 
 /// What of its statistics an owner is asked for.
@@ -301,6 +332,28 @@ impl OwnerHandle {
         drain: Nanos,
     ) -> mpsc::Receiver<Removed> {
         self.ask(|sender| Message::RemoveExport(export, drain, sender))
+    }
+
+    /// Asks for the files of the disk's volumes, or why another server cannot go on with one.
+    /// Nothing comes where the owner has stopped.
+    pub(crate) fn files(&self) -> mpsc::Receiver<Result<Vec<Fd>, String>> {
+        self.ask(|sender| Message::HandOver(HandOverStep::Files(sender)))
+    }
+
+    /// Tells the owner what the server before knew of the disk.
+    pub(crate) fn take_over(&self, left: LeftDisk) {
+        self.send(Message::HandOver(HandOverStep::TakeOver(left)));
+    }
+
+    /// Has the owner finish what is in the device and give up all else, for another server to go
+    /// on: what that needs, or why it cannot. Nothing comes where the owner has stopped.
+    pub(crate) fn hold(&self) -> mpsc::Receiver<Result<HeldDisk, String>> {
+        self.ask(|sender| Message::HandOver(HandOverStep::Hold(sender)))
+    }
+
+    /// Has the owner go on itself.
+    pub(crate) fn go_on(&self) {
+        self.send(Message::HandOver(HandOverStep::GoOn));
     }
 
     /// Has the owner finish what is in the device, and stop; `at_stop` says what becomes of what

@@ -13,11 +13,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use thiserror::Error;
 
+use crate::inherited::Inherited;
 use crate::uri::Place;
 
 /// What a socket is called where the manager says no name.
@@ -55,11 +57,16 @@ pub enum NotPassed {
     },
 }
 
-/// The sockets that were passed and have not been taken.
+/// What was passed and has not been taken.
 #[derive(Debug, Default)]
-pub(crate) struct PassedSockets(Vec<(String, OwnedFd)>);
+pub(crate) struct Passed {
+    /// Sockets of the service manager, by its names for them.
+    named: Mutex<Vec<(String, OwnedFd)>>,
+    /// What the server before has handed over.
+    pub(crate) inherited: Inherited,
+}
 
-impl PassedSockets {
+impl Passed {
     /// Those of this process; none a second time.
     pub(crate) fn of_process() -> io::Result<Self> {
         static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -84,48 +91,61 @@ impl PassedSockets {
             let message = format!("LISTEN_FDS says {missing} more than were passed");
             return Err(io::Error::other(message));
         }
-        Ok(Self(sockets))
+        Ok(Self::named(sockets))
+    }
+
+    fn named(sockets: Vec<(String, OwnedFd)>) -> Self {
+        Self { named: Mutex::new(sockets), inherited: Inherited::default() }
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Vec<(String, OwnedFd)>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A socket that the manager had passed to the server before, by that name.
+    pub(crate) fn add(&self, name: String, socket: OwnedFd) {
+        self.sockets().push((name, socket));
     }
 
     /// Takes the socket of that name, and where clients find it.
-    pub(crate) fn take(&mut self, name: &str) -> Result<(OwnedFd, Place), NotPassed> {
-        let named = self.0.iter().filter(|(of, _)| of == name).count();
-        let at = self.0.iter().position(|(of, _)| of == name);
+    pub(crate) fn take(&self, name: &str) -> Result<(OwnedFd, Place), NotPassed> {
+        let mut sockets = self.sockets();
+        let named = sockets.iter().filter(|(of, _)| of == name).count();
+        let at = sockets.iter().position(|(of, _)| of == name);
         match (at, named) {
             (Some(at), 1) => {
-                let (name, socket) = self.0.remove(at);
-                match place(&socket) {
+                let (name, socket) = sockets.remove(at);
+                match stream_place(&socket) {
                     Ok(place) => Ok((socket, place)),
                     Err(what) => Err(NotPassed::Unfit { name, what }),
                 }
             }
             (Some(_), count) => {
-                self.0.retain(|(of, _)| of != name);
+                sockets.retain(|(of, _)| of != name);
                 Err(NotPassed::Several { name: name.to_owned(), count })
             }
-            (None, _) => Err(NotPassed::Missing { name: name.to_owned(), passed: self.names() }),
+            (None, _) => Err(NotPassed::Missing { name: name.to_owned(), passed: names(&sockets) }),
         }
     }
 
-    /// Logs what nobody has taken, and closes it.
-    pub(crate) fn end(self) {
-        for (name, _) in self.0 {
+    /// Logs what nobody has taken of the manager's sockets, and closes it.
+    pub(crate) fn end_named(&self) {
+        for (name, _) in std::mem::take(&mut *self.sockets()) {
             tracing::warn!(
                 "socket {name:?} was passed, and neither `ctl` nor a [[listen]] has it: \
                  nobody answers there"
             );
         }
     }
-
-    fn names(&self) -> String {
-        let names: Vec<_> = self.0.iter().map(|(name, _)| format!("{name:?}")).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    }
 }
 
-/// Where clients find a socket that listens; else what is wrong with it.
-fn place(socket: &OwnedFd) -> Result<Place, String> {
-    let said = |errno: Errno| errno.to_string();
+fn names(sockets: &[(String, OwnedFd)]) -> String {
+    let names: Vec<_> = sockets.iter().map(|(name, _)| format!("{name:?}")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Where clients find a stream socket that listens; else what is wrong with it.
+fn stream_place(socket: &OwnedFd) -> Result<Place, String> {
     let kind = sockopt::socket_type(socket).map_err(|errno| match errno {
         Errno::NOTSOCK => "is no socket".to_owned(),
         errno => errno.to_string(),
@@ -133,6 +153,12 @@ fn place(socket: &OwnedFd) -> Result<Place, String> {
     if kind != SocketType::STREAM {
         return Err(format!("is of socket type {}", kind.as_raw()));
     }
+    place(socket)
+}
+
+/// Where others find a socket that listens; else what is wrong with it.
+pub(crate) fn place(socket: &OwnedFd) -> Result<Place, String> {
+    let said = |errno: Errno| errno.to_string();
     if !sockopt::socket_acceptconn(socket).map_err(said)? {
         return Err("does not listen (Accept=no is needed in its socket unit)".to_owned());
     }
@@ -162,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    fn passed(sockets: Vec<(&str, OwnedFd)>) -> PassedSockets {
+    fn passed(sockets: Vec<(&str, OwnedFd)>) -> Passed {
         let named = sockets.into_iter().map(|(name, socket)| (name.to_owned(), socket));
-        PassedSockets(named.collect())
+        Passed::named(named.collect())
     }
 
     #[test]
@@ -174,7 +200,7 @@ mod tests {
         let unix = UnixListener::bind(&at).expect("a socket");
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let address = tcp.local_addr().expect("an address");
-        let mut passed = passed(vec![("nbd", unix.into()), ("nbd-tcp", tcp.into())]);
+        let passed = passed(vec![("nbd", unix.into()), ("nbd-tcp", tcp.into())]);
         assert_eq!(
             passed.take("nbd").expect("it is there").1.to_string(),
             at.display().to_string()
@@ -201,10 +227,14 @@ mod tests {
             (vec![("nbd", datagrams.into())], "is of socket type 2"),
             (vec![("nbd", file()), ("nbd", file())], "2 sockets \"nbd\" were passed"),
         ] {
-            let mut passed = passed(sockets);
+            let passed = passed(sockets);
             let refused = passed.take("nbd").expect_err(said).to_string();
             assert!(refused.contains(said), "{refused}");
-            assert_eq!(passed.names(), "none", "of nothing else is to be said that it is unused");
+            assert_eq!(
+                names(&passed.sockets()),
+                "none",
+                "of nothing else is to be said that it is unused"
+            );
         }
     }
 }

@@ -298,7 +298,7 @@ mod tests {
             mpsc::channel().0,
         );
         let exports = (exports, Vec::new(), Arc::new(machines));
-        let catalogue = Catalogue::new(&config, disks, groups, exports, None);
+        let catalogue = Catalogue::new(&config, disks, groups, exports, (None, Arc::default()));
         let control = ControlHandle::new(&config, catalogue).with_file(path);
         let answer = control.reload(mode);
         drop((control, owners));

@@ -21,14 +21,16 @@ use anyhow::{Context as _, Result, bail};
 use paternoster_disk::{Fd, IoEngine};
 use rustix::net::{Shutdown, shutdown};
 
-use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::acceptor::{Acceptor, Listener};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
 use crate::admission::{Rooms, raise_descriptors};
 use crate::catalogue::{Catalogue, Groups};
 use crate::config::{AtStop, Config};
 use crate::control::ControlHandle;
 use crate::export_table::{ExportTable, ServedExports, offer_of};
+use crate::gate::Gate;
 use crate::owners::{OfConfig, Owners, Starter};
+use crate::passed::Passed;
 use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::Thread;
 use crate::uri::{self, Place};
@@ -50,12 +52,13 @@ pub struct Server {
     acceptor_thread: JoinHandle<io::Result<()>>,
     /// Closed when every thread has ended.
     running: mpsc::Receiver<()>,
-    stop: StopFlag,
+    gate: Gate,
     uris: Vec<String>,
     of_machines: Vec<String>,
-    /// The listening sockets of its own, and the files of those of them that are unix sockets:
-    /// closed and removed when the end begins.
-    listening: Vec<Fd>,
+    exports: Arc<ServedExports>,
+    /// The listening sockets, and the files of those of its own that are unix sockets: closed and
+    /// removed when the end begins.
+    listening: Vec<Listening>,
     sockets: Vec<SocketFile>,
     at_stop: AtStop,
     /// When that was.
@@ -72,16 +75,20 @@ impl Server {
     /// Starts to serve; a thread that fails sends a sentence about that to `failures`.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
         let acquired = acquire_for_server(config).map_err(Obstacles::into_error)?;
-        Self::start_with(config, acquired, failures)
+        let server = Self::prepare(config, acquired, Arc::default(), failures)?;
+        server.open()?;
+        Ok(server)
     }
 
-    /// The same with what has been acquired for the server.
-    pub(crate) fn start_with(
+    /// Has everything run with what has been acquired for the server, and what was passed of what
+    /// requests have made; but no client connects before it is [opened](Self::open).
+    pub(crate) fn prepare(
         config: &Config,
         acquired: ForServer,
+        passed: Arc<Passed>,
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
-        let ForServer { io, bound, disks, state } = acquired;
+        let ForServer { io, bound, disks, store, records } = acquired;
         let places: Vec<_> = bound.iter().map(|socket| socket.place.clone()).collect();
         let mut uris = uri::of_exports(config, &places);
         let rooms = Rooms::new(config, raise_descriptors());
@@ -119,16 +126,20 @@ impl Server {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
-        let Offered { listeners, own: listening, files: sockets } = offer(&exports, bound);
-        let (groups, exports) = ((groups, rooms), (exports, places, Arc::clone(&machines)));
-        let (store, records) = state.unzip();
-        let catalogue =
-            Catalogue::new(config, (Arc::clone(&owners), disks_served), groups, exports, store);
+        let Offered { listeners, sockets: listening, files: sockets } = offer(&exports, bound);
+        let (groups, of) = ((groups, rooms), (Arc::clone(&exports), places, Arc::clone(&machines)));
+        let catalogue = Catalogue::new(
+            config,
+            (Arc::clone(&owners), disks_served),
+            groups,
+            of,
+            (store, passed),
+        );
         // Before anybody asks for one of them.
-        let (restored, sockets_restored) = catalogue.restore(records.unwrap_or_default());
+        let (restored, sockets_restored) = catalogue.restore(records);
         uris.extend(restored);
-        let stop = StopFlag::new()?;
-        let acceptor_thread = start_acceptor(listeners, &stop, io, &watch)?;
+        let gate = Gate::new()?;
+        let acceptor_thread = start_acceptor(listeners, &gate, io, &watch)?;
         let control = ControlHandle::new(config, catalogue);
         let end_begun = None;
         Ok(Self {
@@ -138,14 +149,36 @@ impl Server {
             client_threads,
             acceptor_thread,
             running,
-            stop,
+            gate,
             uris,
             of_machines: machines_of(config, &sockets_restored),
+            exports,
             listening,
             sockets,
             at_stop: config.keys.at_stop,
             end_begun,
         })
+    }
+
+    /// Clients can connect from now on.
+    pub(crate) fn open(&self) -> Result<()> {
+        self.gate.open();
+        self.machines.open()
+    }
+
+    /// What is served, for clients that do not negotiate.
+    pub(crate) fn exports(&self) -> &ServedExports {
+        &self.exports
+    }
+
+    /// Has clients be accepted or not.
+    pub(crate) fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    /// The sockets on which clients of NBD connect, in the order of the configuration.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = Fd> {
+        self.listening.iter().map(|listening| listening.socket.clone())
     }
 
     /// Returns the NBD URI of each export on each socket that offers it, in the order of exports
@@ -172,11 +205,11 @@ impl Server {
         self.end_begun = Some(SystemInstant::now());
         // Before any client is closed: one that connects anew must find the next server.
         self.sockets.clear();
-        self.stop.stop();
+        self.gate.stop();
         self.machines.stop_listening();
-        for listening in self.listening.drain(..) {
+        for listening in self.listening.drain(..).filter(|listening| !listening.is_passed) {
             // Whoever still has the socket accepts nobody on it any more.
-            let _ = shutdown(&*listening, Shutdown::Both);
+            let _ = shutdown(&*listening.socket, Shutdown::Both);
         }
         self.owners.begin_shutdown(self.at_stop);
     }
@@ -216,12 +249,19 @@ fn machines_of(config: &Config, restored: &[PathBuf]) -> Vec<String> {
     paths.chain(restored).map(|path| format!("vhost-user {}", path.display())).collect()
 }
 
+/// A socket on which clients connect.
+#[derive(Debug)]
+struct Listening {
+    socket: Fd,
+    /// Whether somebody else listens on it too.
+    is_passed: bool,
+}
+
 /// Sockets that offer their exports.
 #[derive(Default)]
 struct Offered {
     listeners: Vec<Listener>,
-    /// Those that nobody else listens on.
-    own: Vec<Fd>,
+    sockets: Vec<Listening>,
     files: Vec<SocketFile>,
 }
 
@@ -230,9 +270,7 @@ fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> Offered {
     let mut offered = Offered::default();
     for (number, BoundSocket { socket, place, file, is_passed }) in bound.into_iter().enumerate() {
         let (socket, is_tcp) = (Fd::new(socket), matches!(place, Place::Tcp(_)));
-        if !is_passed {
-            offered.own.push(socket.clone());
-        }
+        offered.sockets.push(Listening { socket: socket.clone(), is_passed });
         let exports = ExportTable::new(number, Arc::clone(served));
         offered.listeners.push(Listener::new(socket, is_tcp, exports));
         offered.files.extend(file);
@@ -242,10 +280,10 @@ fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> Offered {
 
 fn start_acceptor(
     listeners: Vec<Listener>,
-    stop: &StopFlag,
+    gate: &Gate,
     io: IoEngine,
     watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let stop = stop.clone();
-    spawn("acceptor", watch, move || Acceptor::new(listeners, stop, io)?.run())
+    let gate = gate.clone();
+    spawn("acceptor", watch, move || Acceptor::new(listeners, gate, io)?.run())
 }

@@ -16,7 +16,8 @@ use thiserror::Error;
 
 use crate::config::ListenAddress;
 use crate::holder;
-use crate::passed::{NotPassed, PassedSockets};
+use crate::inherited::Ours;
+use crate::passed::{NotPassed, Passed};
 use crate::uri::Place;
 
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
@@ -85,27 +86,57 @@ pub enum BindError {
     NotPassed(#[from] NotPassed),
 }
 
+/// Listens on a unix socket, or takes it from the server before.
+pub(crate) fn take_unix(
+    path: &Path,
+    mode: u32,
+    passed: &Passed,
+    patience: Patience,
+) -> Result<(UnixListener, SocketFile), BindError> {
+    let (socket, file) = take_unix_of(SocketType::STREAM, path, mode, passed, patience)?;
+    Ok((socket.into(), file))
+}
+
+/// The same of any type.
+pub(crate) fn take_unix_of(
+    kind: SocketType,
+    path: &Path,
+    mode: u32,
+    passed: &Passed,
+    patience: Patience,
+) -> Result<(OwnedFd, SocketFile), BindError> {
+    let Some(socket) = passed.inherited.unix_socket(path) else {
+        let socket = patience.bind(|| bind_unix_now(kind, path, mode))?;
+        return Ok((socket, SocketFile::new(path)));
+    };
+    let failed = |errno: Errno| BindError::Unix { path: path.to_owned(), source: errno.into() };
+    set_mode(path, mode).map_err(failed)?;
+    Ok((socket, SocketFile::inherited(path, passed.inherited.ours())))
+}
+
+/// Listens on a TCP address, or takes the socket from the server before.
+pub(crate) fn take_tcp(
+    address: SocketAddr,
+    passed: &Passed,
+    patience: Patience,
+) -> Result<TcpListener, BindError> {
+    let inherited = passed.inherited.tcp_socket(address).map(TcpListener::from);
+    inherited.map_or_else(|| patience.bind_tcp(address), Ok)
+}
+
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
 /// replaced; one in use, and anything else at this path, is refused.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
-    bind_unix_with(path, mode, Patience::a_while())
+    let bind = || bind_unix_now(SocketType::STREAM, path, mode);
+    Patience::a_while().bind(bind).map(UnixListener::from)
 }
 
-/// The same, with that patience.
-pub(crate) fn bind_unix_with(
-    path: &Path,
-    mode: u32,
-    patience: Patience,
-) -> Result<UnixListener, BindError> {
-    patience.bind(|| bind_unix_now(path, mode))
-}
-
-fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
+fn bind_unix_now(kind: SocketType, path: &Path, mode: u32) -> Result<OwnedFd, BindError> {
     let failed = |source: io::Error| BindError::Unix { path: path.to_owned(), source };
     // Two starters must not both find the same dead socket and then remove each other's.
     let _lock = lock_directory(path).map_err(failed)?;
     let address = SocketAddrUnix::new(path).map_err(|errno| failed(errno.into()))?;
-    let socket = new_socket(SocketFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let socket = new_socket(kind, SocketFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
     match rustix::net::bind(&socket, &address) {
         Ok(()) => {}
         Err(Errno::ADDRINUSE) => {
@@ -118,7 +149,7 @@ fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
     set_mode(path, mode)
         .and_then(|()| rustix::net::listen(&socket, BACKLOG))
         .map_err(|errno| failed(errno.into()))?;
-    Ok(UnixListener::from(socket))
+    Ok(socket)
 }
 
 /// Sets the permission bits of the socket at this path; of nothing else that somebody has put there
@@ -149,20 +180,20 @@ impl BoundSocket {
     /// Listens there, or takes what was passed.
     pub(crate) fn new(
         address: &ListenAddress,
-        passed: &mut PassedSockets,
+        passed: &Passed,
         patience: Patience,
     ) -> Result<Self, BindError> {
         match address {
             ListenAddress::Unix { path, mode } => {
-                let socket = bind_unix_with(path, *mode, patience)?.into();
-                let file = Some(SocketFile::new(path));
+                let (socket, file) = take_unix(path, *mode, passed, patience)?;
+                let (socket, file) = (socket.into(), Some(file));
                 let place = std::path::absolute(path).map(Place::Unix);
                 let place =
                     place.map_err(|source| BindError::Unix { path: path.clone(), source })?;
                 Ok(Self { socket, place, file, is_passed: false })
             }
             ListenAddress::Tcp(address) => {
-                let listener = patience.bind_tcp(*address)?;
+                let listener = take_tcp(*address, passed, patience)?;
                 let place = listener.local_addr().map(Place::Tcp);
                 let place = place.map_err(|source| BindError::Tcp { address: *address, source })?;
                 Ok(Self { socket: listener.into(), place, file: None, is_passed: false })
@@ -177,19 +208,30 @@ impl BoundSocket {
 
 /// The file of a unix socket of ours, removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Whether it is ours, if another server had it.
+    is_ours: Option<Ours>,
+}
 
 impl SocketFile {
     /// Of a socket that we have bound.
     pub(crate) fn new(path: &Path) -> Self {
-        Self(path.to_owned())
+        Self { path: path.to_owned(), is_ours: None }
+    }
+
+    /// Of a socket of the server before, which has it until it is ours.
+    fn inherited(path: &Path, is_ours: Ours) -> Self {
+        Self { path: path.to_owned(), is_ours: Some(is_ours) }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Where somebody else has removed it, so much the better.
-        let _ = fs::remove_file(&self.0);
+        if self.is_ours.as_ref().is_none_or(Ours::is_set) {
+            // Where somebody else has removed it, so much the better.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -285,8 +327,8 @@ fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), BindE
     if !seen.file_type().is_socket() {
         return Err(BindError::NotASocket { path: path.to_owned() });
     }
-    let probe = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
-        .map_err(|errno| failed(errno.into()))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let probe = new_socket(SocketType::STREAM, flags).map_err(|errno| failed(errno.into()))?;
     match rustix::net::connect(&probe, address) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
         // EAGAIN is a full backlog, EPROTOTYPE a socket of another type: both have an owner.
@@ -298,6 +340,6 @@ fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), BindE
     }
 }
 
-fn new_socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+fn new_socket(kind: SocketType, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }

@@ -1,5 +1,6 @@
-//! A virtual machine whose server goes, by SIGKILL or by SIGTERM, while it writes; and the next
-//! server, to which its front-end attaches again with the memory of its requests in flight.
+//! A virtual machine whose server goes, by SIGKILL or by SIGTERM, or as another one takes over,
+//! while it writes; and the next server, to which its front-end attaches again with the memory of
+//! its requests in flight.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,7 +97,7 @@ fn content(number: u64) -> Vec<u8> {
 
 const FILE: &str = r#"
 unix = "nbd.sock"
-ctl = "none"
+ctl = "ctl.sock"
 [disks.d]
 path = "disk.img"
 scheduler = "SCHEDULER"
@@ -105,7 +106,7 @@ disk = "d"
 vhost_user = "gold.vhost"
 "#;
 
-/// The server goes so many times under a machine, by one signal and the other.
+/// The server goes so many times under a machine, by one signal and the other, or for another one.
 fn goes_on(scheduler: &str, times: u64) {
     let dir = temp_dir();
     fs::write(dir.path().join("c.toml"), FILE.replace("SCHEDULER", scheduler)).expect("a file");
@@ -122,10 +123,15 @@ fn goes_on(scheduler: &str, times: u64) {
             writes.take(Duration::from_micros(200));
         }
         writes.ask();
-        served.signal(if round % 2 == 0 { Signal::KILL } else { Signal::TERM });
-        served.wait(PATIENCE);
-        let dir = served.leave();
-        served = Served::start(dir, &["c.toml"], 2);
+        served = match round % 3 {
+            0 => served.hand_over("c.toml").0,
+            by => {
+                served.signal(if by == 1 { Signal::KILL } else { Signal::TERM });
+                served.wait(PATIENCE);
+                let dir = served.leave();
+                Served::start(dir, &["c.toml"], 2)
+            }
+        };
         let back = Instant::now();
         writes.machine.attach_again(&served.path("gold.vhost")).expect("it attaches again");
         if !writes.in_flight.is_empty() {

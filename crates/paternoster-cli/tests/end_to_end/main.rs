@@ -31,6 +31,7 @@ mod signals;
 mod startup;
 mod stat;
 mod support;
+mod take_over;
 mod trace;
 mod volumes;
 mod why;

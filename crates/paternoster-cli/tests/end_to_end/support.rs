@@ -186,6 +186,25 @@ impl Served {
         std::mem::replace(&mut self.dir, temp_dir())
     }
 
+    /// Starts a server of the file that takes over from this one, which must print so many URIs.
+    /// The log of this one is `before.log` from here on.
+    pub(crate) fn successor(&mut self, file: &str, uris: usize) -> Self {
+        fs::rename(self.path("server.log"), self.path("before.log")).expect("it has a log");
+        let dir = std::mem::replace(&mut self.dir, temp_dir());
+        let mut command = paternoster(dir.path());
+        command.args(["serve", file, "--take-over"]);
+        Self::spawn(dir, command, uris)
+    }
+
+    /// Has such a server take over, which must go well. Returns it, and what this one has logged.
+    pub(crate) fn hand_over(mut self, file: &str) -> (Self, String) {
+        let next = self.successor(file, self.uris.len());
+        let (status, _) = self.wait(Duration::from_secs(10));
+        let log = fs::read_to_string(next.path("before.log")).expect("a log");
+        assert!(status.success(), "{status}:\n{log}");
+        (next, log)
+    }
+
     /// Ends it by SIGTERM, which must go well and promptly.
     pub(crate) fn end(mut self) {
         assert!(self.is_running(), "it has ended; it says:\n{}", self.log());

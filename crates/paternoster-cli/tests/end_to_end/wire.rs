@@ -54,6 +54,31 @@ impl Wire {
         wire
     }
 
+    /// Enters an export of that name at a unix socket, with simple replies.
+    pub(crate) fn enter_at(socket: &std::path::Path, export: &str) -> Self {
+        let stream = UnixStream::connect(socket).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        let mut wire = Self(Box::new(stream));
+        wire.enter_by_name(3, export);
+        wire
+    }
+
+    /// Writes a block that nobody else has, by FUA, and finds it again; `number` is of the block,
+    /// and of what is in it.
+    pub(crate) fn write_and_read_back(&mut self, number: u64) {
+        let (at, data) = (number * 4096, noise(4096, number));
+        self.send(&[&request(1, 1, number, at, 4096)[..], &data].concat());
+        assert_eq!(self.take::<16>()[4..8], [0; 4], "it is written");
+        self.send(&request(0, 0, number, at, 4096));
+        assert_eq!(self.take::<16>()[4..8], [0; 4], "it is read");
+        assert!(self.take::<4096>()[..] == data, "it is what was written");
+    }
+
+    /// Returns whether the server has closed the connection.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        matches!(self.0.read(&mut [0]), Ok(0) | Err(_))
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).expect("the server takes it");
     }

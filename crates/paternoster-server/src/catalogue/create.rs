@@ -184,7 +184,7 @@ impl Catalogue {
             }
             (volume.backend.clone(), volume.writes)
         };
-        let opened = pool.common.open(&of, !writes, patience);
+        let opened = pool.common.open(&of, !writes, &self.passed, patience);
         let opened = opened.map_err(|error| match &of {
             BackendConfig::File { path, .. } => {
                 let cause = error.root_cause();

@@ -338,7 +338,7 @@ impl Catalogue {
 
 impl UnderWay {
     /// Returns whether there is something to wait for.
-    fn goes_on(&self) -> bool {
+    pub(super) fn goes_on(&self) -> bool {
         self.is_busy || !self.going.is_empty() || !self.ending.is_empty()
     }
 

@@ -20,6 +20,7 @@ mod exports;
 mod follow;
 mod group;
 mod groups;
+mod handing_over;
 mod image;
 mod leaving;
 mod record;
@@ -41,7 +42,7 @@ use self::exports::Export;
 pub(crate) use self::follow::{Followed, UnderWay};
 pub(crate) use self::groups::Groups;
 use self::record::MadeRecord;
-pub(crate) use self::record::Records;
+pub(crate) use self::record::{Records, WrittenRecords};
 pub(crate) use self::store::{Store, make_state_dir};
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Descriptors, Rooms};
@@ -49,6 +50,7 @@ use crate::config::{BackendConfig, Config, EXPORT, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::owners::{OfConfig, Owners, ServedDisk};
+use crate::passed::Passed;
 use crate::sockets::{Patience, UNIX_PATH_MAX};
 use crate::uri::Place;
 use crate::vhost::{Sockets, VhostSocket};
@@ -66,6 +68,8 @@ pub(crate) struct Catalogue {
     /// Where virtual machines attach to them.
     machines: Arc<Sockets>,
     rooms: Rooms,
+    /// What the server before has handed over of what is served again; empty afterwards.
+    passed: Arc<Passed>,
     /// Where durable volumes and groups are recorded, if anywhere.
     store: Option<Store>,
     state: Mutex<State>,
@@ -90,6 +94,8 @@ struct State {
     exports: BTreeMap<String, Export>,
     /// Names that a request changes.
     changing: BTreeSet<String>,
+    /// Whether another server is taking over, so that nothing may change.
+    is_handing_over: bool,
 }
 
 /// A volume of a pool.
@@ -145,14 +151,14 @@ impl Catalogue {
         (owners, disks): (Arc<Owners>, Vec<ServedDisk>),
         (groups, rooms): (Groups, Rooms),
         (exports, places, machines): (Arc<ServedExports>, Vec<Place>, Arc<Sockets>),
-        store: Option<Store>,
+        (store, passed): (Option<Store>, Arc<Passed>),
     ) -> Self {
         let mut state = State::of(groups);
         for (index, disk) in disks.into_iter().enumerate() {
             state.add_disk(OfConfig { config, index, number: index }, disk);
         }
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        Self { owners, places, exports, machines, rooms, store, state, freed, following }
+        Self { owners, places, exports, machines, rooms, passed, store, state, freed, following }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,7 +180,7 @@ impl Catalogue {
     /// Listens where what is to be served says that virtual machines attach to it, if it does.
     fn bind(&self, wanted: &Wanted) -> Result<Option<VhostSocket>, CatalogueError> {
         let Some(path) = self.socket(wanted)? else { return Ok(None) };
-        let bound = VhostSocket::bind(&path, &wanted.keys, Patience::a_while());
+        let bound = VhostSocket::bind(&path, &wanted.keys, &self.passed, Patience::a_while());
         let bound = bound.map_err(anyhow::Error::from);
         let admitted = bound.and_then(|bound| self.machines.admit(bound)).map(Some);
         admitted.map_err(|error| CatalogueError::Value(format!("{:?}: {error:#}", wanted.name)))
@@ -247,6 +253,9 @@ impl Catalogue {
     fn turn_within(&self, name: &str, wait: Duration) -> Result<Turn<'_>, CatalogueError> {
         let begun = Instant::now();
         let mut state = self.state();
+        if state.is_handing_over {
+            return Err(CatalogueError::HandingOver);
+        }
         while !state.changing.insert(name.to_owned()) {
             let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
@@ -287,7 +296,18 @@ impl State {
         let (disks, volumes, exports) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (disks_so_far, numbers) = (0, BTreeMap::new());
         let (changing, leaving) = (BTreeSet::new(), BTreeSet::new());
-        Self { disks, disks_so_far, leaving, numbers, groups, volumes, exports, changing }
+        let is_handing_over = false;
+        Self {
+            disks,
+            disks_so_far,
+            leaving,
+            numbers,
+            groups,
+            volumes,
+            exports,
+            changing,
+            is_handing_over,
+        }
     }
 
     /// All volumes and exports as they were asked for.

@@ -87,22 +87,53 @@ pub(crate) struct Records {
     pub(super) groups: Vec<(String, GroupKeys)>,
 }
 
+/// Records as they are written to a server that takes over.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WrittenRecords {
+    volumes: Vec<MadeRecord>,
+    exports: Vec<MadeRecord>,
+    groups: Vec<GroupRecord>,
+}
+
+impl WrittenRecords {
+    /// Reads them.
+    pub(crate) fn read(self) -> Result<Records> {
+        let made = |kind: &'static str, records: Vec<MadeRecord>| {
+            let records = records.into_iter();
+            records.map(|record| Ok((record.wanted(kind)?, record))).collect::<Result<_>>()
+        };
+        let groups = self.groups.into_iter();
+        let groups = groups.map(|record| Ok((record.path.clone(), record.keys()?)));
+        Ok(Records {
+            volumes: made(VOLUME, self.volumes)?,
+            exports: made(EXPORT, self.exports)?,
+            groups: groups.collect::<Result<_>>()?,
+        })
+    }
+}
+
 impl Records {
+    /// The same to be written.
+    pub(crate) fn written(&self) -> WrittenRecords {
+        let made = |all: &[(Wanted, MadeRecord)]| all.iter().map(|(_, one)| one.clone()).collect();
+        let groups = self.groups.iter().map(|(path, keys)| GroupRecord::of(path, keys));
+        WrittenRecords {
+            volumes: made(&self.volumes),
+            exports: made(&self.exports),
+            groups: groups.collect(),
+        }
+    }
+
     /// Reads a state directory, which may not be there yet.
     pub(crate) fn read(state: &Path) -> Result<Self> {
         store::check_format(state)?;
-        let made = |kind: &'static str, directory: &str| -> Result<Vec<_>> {
-            let records = store::read::<MadeRecord>(state, directory)?.into_iter();
-            records.map(|record| Ok((record.wanted(kind)?, record))).collect()
-        };
-        let groups = store::read::<GroupRecord>(state, GROUPS)?.into_iter();
-        let groups = groups.map(|record| Ok((record.path.clone(), record.keys()?)));
         let context = || format!("state_dir {}", state.display());
-        Ok(Self {
-            volumes: made(VOLUME, VOLUMES).with_context(context)?,
-            exports: made(EXPORT, EXPORTS).with_context(context)?,
-            groups: groups.collect::<Result<_>>().with_context(context)?,
-        })
+        let written = WrittenRecords {
+            volumes: store::read(state, VOLUMES)?,
+            exports: store::read(state, EXPORTS)?,
+            groups: store::read(state, GROUPS)?,
+        };
+        written.read().with_context(context)
     }
 
     /// Returns what of the records does not go together with a configuration, a sentence each.

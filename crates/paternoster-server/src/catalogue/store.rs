@@ -15,13 +15,16 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use paternoster_disk::Fd;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::image::IMAGE;
+use crate::passed::Passed;
 use crate::sockets::Patience;
 use crate::uri::encode;
 
@@ -49,7 +52,7 @@ pub(super) trait Record: Serialize + DeserializeOwned {
 pub(crate) struct Store {
     path: PathBuf,
     /// It is locked.
-    _directory: File,
+    directory: Fd,
 }
 
 /// Makes the directory of records durably, if it is not there.
@@ -62,19 +65,25 @@ pub(crate) fn make_state_dir(path: &Path) -> io::Result<()> {
 
 impl Store {
     /// Takes the directory, and makes it if it is not there.
-    pub(crate) fn open(path: &Path, patience: Patience) -> Result<Self> {
+    pub(crate) fn open(path: &Path, passed: &Passed, patience: Patience) -> Result<Self> {
         let context = || format!("state_dir {}", path.display());
         make_state_dir(path).with_context(context)?;
-        let directory = File::open(path).with_context(context)?;
+        let open = passed.inherited.file(path).map(|open| Ok(open.into()));
+        let directory = open.unwrap_or_else(|| File::open(path)).with_context(context)?;
         let lock = || Ok(flock(&directory, FlockOperation::NonBlockingLockExclusive)?);
         patience.lock(lock).map_err(|error| {
             let is_locked = error.kind() == io::ErrorKind::WouldBlock;
             let error = if is_locked { anyhow!("another server has it") } else { error.into() };
             error.context(context())
         })?;
-        let store = Self { path: path.to_owned(), _directory: directory };
+        let store = Self { path: path.to_owned(), directory: Arc::new(directory.into()) };
         store.remove_unfinished().with_context(context)?;
         Ok(store)
+    }
+
+    /// The directory, whose lock goes with it.
+    pub(super) fn descriptor(&self) -> Fd {
+        self.directory.clone()
     }
 
     /// Removes what a crash has left, which was never told to anybody.

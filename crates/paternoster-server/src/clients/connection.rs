@@ -1,5 +1,6 @@
 //! One client in the transmission phase: its socket, the bytes received, and the bytes to send.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::site::{ClientId, Site};
 use super::{Export, Leave, nbd_extent};
 use crate::admission::Admitted;
 use crate::config::AtStop;
-use crate::messages::NewConnection;
+use crate::messages::{NewConnection, Resumed};
 
 new_key_type! {
     /// Names a connection for as long as it exists.
@@ -62,6 +63,8 @@ pub(super) enum State {
     Finishing,
     /// The server is being stopped: it takes no more commands, and is closed with the server.
     Stopped,
+    /// Another server is about to go on with it: nothing is received, sent or done.
+    Held,
     /// Its socket has failed; commands in flight end unanswered.
     Failed,
 }
@@ -70,7 +73,7 @@ pub(super) enum State {
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent facts
 pub(super) struct Connection {
-    socket: Fd,
+    pub(super) socket: Fd,
     pub(super) transmission: Transmission,
     pub(super) export: Arc<Export>,
     /// Its name to the owner of the disk.
@@ -84,13 +87,16 @@ pub(super) struct Connection {
     pub(super) queued: Queued,
     /// A command that waits for credit.
     pub(super) pending: Option<Request>,
+    /// Commands that come before those received, with data of their own: what has been given up
+    /// for another server, or what the one before has left.
+    pub(super) left: VecDeque<Request>,
     pub(super) waiting: Waiting,
     /// Credit that has been taken for what it does next.
     pub(super) granted: Amount,
     /// What its tenant is charged for what it holds.
     charged: [Amount; 3],
-    incoming: Incoming,
-    outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    pub(super) outgoing: Outgoing,
     /// Whether a send is in flight.
     sending: bool,
     /// Whether its tenant counts it among those with one.
@@ -125,9 +131,12 @@ pub(super) enum Waiting {
 
 impl Connection {
     pub(super) fn new(new: NewConnection, client: ClientId, now: Instant) -> Self {
+        let Resumed { refused, output } = new.resumed.unwrap_or_default();
+        let mut outgoing = Outgoing::default();
+        outgoing.add(output);
         Self {
             socket: new.socket,
-            transmission: Transmission::new(new.session),
+            transmission: Transmission::resume(new.session, refused),
             export: new.export,
             client,
             _admitted: new.admitted,
@@ -136,11 +145,12 @@ impl Connection {
             in_flight: 0,
             queued: Queued::default(),
             pending: None,
+            left: VecDeque::new(),
             waiting: Waiting::No,
             granted: Amount::Small(0),
             charged: [Amount::Small(0); 3],
             incoming: Incoming::new(&new.input),
-            outgoing: Outgoing::default(),
+            outgoing,
             sending: false,
             counted_sending: false,
             received_at: now,
@@ -164,19 +174,36 @@ impl Connection {
         }
     }
 
-    /// Takes the next command: the one that waited, else one of those received.
+    /// Returns whether the next command need not be decoded.
+    pub(super) fn has_command(&self) -> bool {
+        self.pending.is_some() || !self.left.is_empty()
+    }
+
+    /// Takes the next command: the one that waited, else what was left, else one of those received.
     pub(super) fn next_command(&mut self) -> Result<Decoded, Fatal> {
         match self.pending.take() {
-            Some(request) => Ok(Decoded::Request(request)),
-            None => self.decode(),
+            Some(request) => Ok(Decoded::Request(request, DataIn::Input)),
+            None => match self.left.pop_front() {
+                Some(request) => Ok(Decoded::Request(request, DataIn::Own)),
+                None => self.decode(),
+            },
+        }
+    }
+
+    /// Has a command wait that was taken.
+    pub(super) fn put_back(&mut self, request: Request, data: DataIn) {
+        match data {
+            DataIn::Own => self.left.push_front(request),
+            DataIn::Input | DataIn::Room => self.pending = Some(request),
         }
     }
 
     /// Decodes the next command of those received; illegal ones are answered.
-    fn decode(&mut self) -> Result<Decoded, Fatal> {
+    pub(super) fn decode(&mut self) -> Result<Decoded, Fatal> {
+        let room = if self.has_payload_room() { DataIn::Room } else { DataIn::Input };
         let decoded = self.transmission.decode(self.incoming.undecoded(), self.outgoing.tail())?;
         Ok(match decoded {
-            Some(request) => Decoded::Request(request),
+            Some(request) => Decoded::Request(request, room),
             None if self.transmission.has_more() => Decoded::Answered,
             None => Decoded::NeedMore,
         })
@@ -188,8 +215,11 @@ impl Connection {
     }
 
     /// Returns the data of a write in memory of its own.
-    pub(super) fn own(&mut self, data: Bytes) -> Bytes {
-        self.incoming.own(data)
+    pub(super) fn own(&mut self, data: Bytes, is_in: DataIn) -> Bytes {
+        match is_in {
+            DataIn::Own => data,
+            DataIn::Input | DataIn::Room => self.incoming.own(data),
+        }
     }
 
     /// Returns the room that the next receive must have, and the one that it would have with memory
@@ -214,7 +244,7 @@ impl Connection {
         self.received_at = now;
         match result {
             Ok(0) => self.finish(Leave::Closed),
-            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN | Errno::CANCELED) => {}
             Err(errno) => self.fail(Leave::Broken(errno)),
         }
         if self.state == State::Failed {
@@ -230,9 +260,12 @@ impl Connection {
         }
     }
 
-    /// Notes that the client has hung up.
-    pub(super) fn hung_up(&mut self) {
+    /// Notes that the client has hung up, or is not watched for that any more.
+    pub(super) fn hung_up(&mut self, watched: Result<u32, Errno>) {
         self.watched = false;
+        if watched == Err(Errno::CANCELED) {
+            return;
+        }
         // What is received says so itself, after what was sent before.
         if self.waiting == Waiting::ForCredit {
             self.fail(Leave::Closed);
@@ -259,6 +292,7 @@ impl Connection {
         self.leave.get_or_insert(why);
         self.state = State::Failed;
         self.pending = None;
+        self.left.clear();
         self.incoming.clear();
         self.outgoing.clear();
         self.shut();
@@ -313,6 +347,9 @@ impl Connection {
         if self.state == State::Failed {
             self.outgoing.clear();
         }
+        if self.state == State::Held {
+            return;
+        }
         let Some(from) = self.outgoing.next_send() else { return };
         // Until now nothing was there to be read.
         self.sent_at = site.now();
@@ -356,7 +393,7 @@ impl Connection {
     /// Returns whether a visit would do something for it.
     #[cfg(test)]
     pub(super) fn has_work(&self) -> bool {
-        let sends = !self.sending && !self.outgoing.is_empty();
+        let sends = !self.sending && !self.outgoing.is_empty() && self.state != State::Held;
         self.takes_commands() || sends || self.is_over()
     }
 
@@ -374,18 +411,29 @@ impl Connection {
     pub(super) fn is_over(&self) -> bool {
         let is_receiving = self.incoming.is_receiving();
         match self.state {
-            State::Open | State::Stopped => false,
+            State::Open | State::Stopped | State::Held => false,
             State::Finishing => self.is_drained() && !is_receiving,
             State::Failed => self.in_flight == 0 && !self.sending && !is_receiving,
         }
     }
 }
 
+/// In what memory the data of a write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DataIn {
+    /// Among other input.
+    Input,
+    /// In room that its connection has, and has credit, for it alone.
+    Room,
+    /// In memory of its own.
+    Own,
+}
+
 /// The result of decoding what a client has sent.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    /// A command.
-    Request(Request),
+    /// A command, and where the data of a write is.
+    Request(Request, DataIn),
     /// Illegal commands, which are answered; there is more to look at.
     Answered,
     /// The beginning of something.

@@ -50,6 +50,13 @@ impl Incoming {
         Self { buffer: BytesMut::from(input), room, for_payload: false, receiving: false, last: 0 }
     }
 
+    /// Has the room for `wanted` more bytes that must be there: whoever has received the first of
+    /// them had the credit for all.
+    pub(super) fn make_room(&mut self, wanted: usize) {
+        let buffer = self.begin_receive(self.least_room(wanted));
+        self.received(buffer, Ok(0));
+    }
+
     /// Returns the bytes to decode. The ring has them while a receive is in flight.
     pub(super) fn undecoded(&mut self) -> &mut BytesMut {
         debug_assert!(!self.receiving, "the ring has it");

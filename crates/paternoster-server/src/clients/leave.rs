@@ -25,6 +25,8 @@ pub(crate) enum Leave {
     HungUp,
     /// It was not obeyed, which its thread has logged.
     Refused,
+    /// It was to attach to another server, which has not come.
+    HandOver,
     /// It has taken memory away that it had given.
     MemoryGone,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Leave {
             Self::Removed => f.write_str("its volume is being removed"),
             Self::HungUp => f.write_str("its front-end has hung up"),
             Self::Refused => f.write_str("what its front-end said was not obeyed"),
+            Self::HandOver => f.write_str("a hand-over was given up, and it has to attach anew"),
             Self::MemoryGone => f.write_str(
                 "its front-end has made a file of its memory shorter: F_SEAL_SHRINK forbids that",
             ),

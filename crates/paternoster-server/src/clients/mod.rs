@@ -19,6 +19,7 @@ mod check;
 mod connection;
 mod credit;
 mod export;
+mod held;
 mod incoming;
 mod leave;
 mod outgoing;
@@ -41,9 +42,10 @@ use slotmap::secondary::Entry;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use self::account::Grant;
-use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
+use self::connection::{Connection, ConnectionId, DataIn, Decoded, Operation, Waiting};
 use self::credit::Amount;
 pub(crate) use self::export::{Export, TenantId};
+pub(crate) use self::held::HeldConnection;
 pub(crate) use self::leave::Leave;
 pub(crate) use self::outside::HeldBack;
 use self::pool::Lease;
@@ -108,6 +110,9 @@ pub(crate) struct Clients {
     stalled: Stalled,
     /// What becomes of commands that wait, once the server is being stopped.
     at_stop: Option<AtStop>,
+    /// Whether another server is to go on with them, and whether the ring has to hear of that.
+    is_held: bool,
+    lets_go: bool,
     /// Those that are gone, and were not taken yet.
     gone: Vec<Gone>,
 }
@@ -131,6 +136,8 @@ impl Clients {
             changed: Vec::new(),
             stalled: Stalled::new(stall_timeout),
             at_stop: None,
+            is_held: false,
+            lets_go: false,
             gone: Vec::new(),
         }
     }
@@ -148,7 +155,16 @@ impl Clients {
             let Self { changed, tenants, .. } = self;
             changed.retain(|&tenant| tenants.contains_key(tenant));
         }
+        let resumes = new.resumed.is_some();
         let id = self.connections.insert(Connection::new(new, client, now));
+        if resumes {
+            self.connections[id].resume();
+            self.update_charge(id);
+            self.queue_replies(id);
+        }
+        if self.is_held {
+            self.connections[id].hold();
+        }
         if let Some(at_stop) = self.at_stop {
             self.connections[id].stop(at_stop);
         }
@@ -211,7 +227,7 @@ impl Clients {
                 self.update_charge(id);
                 return self.queue_replies(id);
             }
-            Operation::HangUp => connection.hung_up(),
+            Operation::HangUp => connection.hung_up(result),
         }
         self.update_charge(id);
         self.queue(id);
@@ -219,6 +235,9 @@ impl Clients {
 
     /// Gives the disk what has arrived, as much as fits into a round.
     pub(crate) fn take_in(&mut self, site: &mut impl Site) {
+        if std::mem::take(&mut self.lets_go) {
+            self.let_go(site);
+        }
         self.close_stalled(site.now());
         self.settle(site);
         self.rotation.begin_round();
@@ -235,6 +254,14 @@ impl Clients {
         let connection = &mut self.connections[id];
         connection.in_flight -= 1;
         match (outcome.result, done.wants) {
+            // Nobody may go on after all: then it is done here.
+            (Err(_), _)
+                if self.at_stop.is_none()
+                    && let Some(left) = outcome.left =>
+            {
+                connection.take_back(done.cookie, *left);
+                self.queue(id);
+            }
             (Ok(payload), Wants::Data(offset, len)) => {
                 connection.reply_read(done.cookie, offset, len, payload);
             }
@@ -314,18 +341,19 @@ impl Clients {
         let mut units = 0;
         while self.connections[id].takes_commands() && units < QUANTUM {
             let client = &self.connections[id];
-            if client.pending.is_none()
+            if !client.has_command()
                 && !client.has_payload_room()
                 && self.take_credit(site, id, LEAST) == Grant::Waits
             {
                 return units;
             }
             units += match self.connections[id].next_command() {
-                Ok(Decoded::Request(Request { cookie, command: Command::BlockStatus(query) })) => {
-                    self.block_status(site, id, cookie, query)
-                }
-                Ok(Decoded::Request(request)) => {
-                    self.handle_request(site, id, request);
+                Ok(Decoded::Request(
+                    Request { cookie, command: Command::BlockStatus(query) },
+                    _,
+                )) => self.block_status(site, id, cookie, query),
+                Ok(Decoded::Request(request, data)) => {
+                    self.handle_request(site, id, request, data);
                     1
                 }
                 Ok(Decoded::Answered) => {
@@ -414,13 +442,18 @@ impl Clients {
         self.connections[id].export.tenant
     }
 
-    fn handle_request(&mut self, site: &mut impl Site, id: ConnectionId, request: Request) {
+    fn handle_request(
+        &mut self,
+        site: &mut impl Site,
+        id: ConnectionId,
+        request: Request,
+        data_in: DataIn,
+    ) {
         let cost = request_cost(&request.command);
-        let has_payload_room = self.connections[id].has_payload_room();
+        let has_credit = data_in == DataIn::Room;
         let refuses = self.at_stop == Some(AtStop::Refuse);
-        if !has_payload_room && !refuses && self.take_credit(site, id, cost) == Grant::Waits {
-            self.connections[id].pending = Some(request);
-            return;
+        if !has_credit && !refuses && self.take_credit(site, id, cost) == Grant::Waits {
+            return self.connections[id].put_back(request, data_in);
         }
         let Request { cookie, command } = request;
         let base = self.connections[id].export.offset;
@@ -431,7 +464,7 @@ impl Clients {
                 CommandOp::Read { offset: base + offset, len }
             }
             Command::Write { offset, data, fua } => {
-                let data = self.connections[id].own(data);
+                let data = self.connections[id].own(data, data_in);
                 CommandOp::Write { offset: base + offset, data, fua }
             }
             Command::Trim { offset, len, fua } => {

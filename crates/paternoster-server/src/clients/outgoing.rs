@@ -82,6 +82,22 @@ impl Outgoing {
         }
     }
 
+    /// Adds bytes that are encoded.
+    pub(super) fn add(&mut self, encoded: Bytes) {
+        if !encoded.is_empty() {
+            self.flush_tail();
+            let is_large = encoded.len() > SMALL_DATA;
+            self.push(encoded, is_large);
+        }
+    }
+
+    /// Returns all that has not been sent; nothing is being sent.
+    pub(super) fn unsent(&mut self) -> Vec<Bytes> {
+        debug_assert!(self.sending.is_empty(), "the ring has it");
+        self.flush_tail();
+        self.pieces.iter().map(|piece| piece.bytes.clone()).collect()
+    }
+
     /// Returns the bytes of the next send; none while one is in flight.
     pub(super) fn next_send(&mut self) -> Option<Buffers<Bytes>> {
         if !self.sending.is_empty() {
@@ -112,7 +128,7 @@ impl Outgoing {
     ) -> Result<usize, Errno> {
         let sent = match result {
             Ok(sent) => sent as usize,
-            Err(Errno::INTR | Errno::AGAIN) => 0,
+            Err(Errno::INTR | Errno::AGAIN | Errno::CANCELED) => 0,
             Err(errno) => return Err(errno),
         };
         // What was not sent goes back to the front, in order.

@@ -153,6 +153,7 @@ pub(super) fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8
         export: Arc::clone(export),
         peer: Peer::Unknown,
         admitted: Rooms::of(16).tenant("/a", 16).admit().expect("room"),
+        resumed: None,
     });
     ours
 }

@@ -11,7 +11,7 @@ use paternoster_disk::{Completion, FrontTag, FrontToken, Outcome};
 use super::own_site::OwnSite;
 use super::removal::{ClientsOf, End};
 use super::transport::Transport;
-use crate::clients::{ClientId, Gone};
+use crate::clients::{ClientId, Gone, HeldConnection};
 use crate::config::AtStop;
 use crate::vhost::Devices;
 
@@ -118,6 +118,23 @@ impl Doors {
     pub(super) fn begin_shutdown(&mut self, at_stop: AtStop) {
         self.nbd.begin_shutdown(at_stop);
         self.devices.begin_shutdown();
+    }
+
+    /// Another server is to go on with the clients.
+    pub(super) fn hold(&mut self) {
+        self.nbd.hold();
+        self.devices.begin_shutdown();
+    }
+
+    /// What that needs of NBD's clients, when nothing of any client is under way.
+    pub(super) fn held(&mut self) -> Option<Vec<HeldConnection>> {
+        self.devices.is_drained().then(|| self.nbd.held()).flatten()
+    }
+
+    /// No other server goes on. What devices had submitted they find again when they reconnect.
+    pub(super) fn go_on(&mut self, site: &mut OwnSite<'_>) {
+        self.nbd.go_on();
+        self.devices.go_on(site);
     }
 
     /// Returns whether every command is done and every reply sent.

@@ -20,6 +20,7 @@ mod faults;
 mod faulty;
 mod greatest_rate;
 mod group;
+mod hold;
 mod own_site;
 mod recording;
 mod register;
@@ -48,6 +49,8 @@ pub(crate) use self::doors::Door;
 use self::doors::Doors;
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
+pub(crate) use self::hold::HeldDisk;
+use self::hold::Holding;
 pub(crate) use self::own_site::OwnSite;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
@@ -107,6 +110,8 @@ pub(crate) struct Connections {
     register: Register,
     doors: Doors,
     shutting_down: Option<ShuttingDown>,
+    /// None unless another server is to go on.
+    holding: Option<Holding>,
     patience: Patience,
     faults: Faults,
     limits: Limits,
@@ -130,6 +135,7 @@ impl Connections {
             register: Register::default(),
             doors: Doors::new(transport),
             shutting_down: None,
+            holding: None,
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
@@ -274,6 +280,7 @@ impl Front<Scheduler> for Connections {
             }
             Door::Own => match Flusher::of_key(outcome.tag.key) {
                 Flusher::Shutdown => self.shutdown_flushed(outcome),
+                Flusher::HandOver => self.far_flushed(&outcome),
                 Flusher::Removal(number) => self.removal_synced(number, outcome),
             },
         }
@@ -343,6 +350,7 @@ impl Front<Scheduler> for Connections {
                 Message::RemoveExport(export, drain, sender) => {
                     self.remove_export(owner, export, drain, sender);
                 }
+                Message::HandOver(step) => self.hand_over(owner, step),
                 Message::Shutdown(at_stop) => self.begin_shutdown(owner, at_stop),
             }
         }
@@ -357,6 +365,7 @@ impl Front<Scheduler> for Connections {
         self.report_targets(owner);
         self.report_faults(owner);
         self.go_on_removing(owner);
+        self.go_on_holding(owner);
         self.go_on_shutting_down(owner)
     }
 

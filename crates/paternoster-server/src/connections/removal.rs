@@ -24,11 +24,15 @@ const LAST_REPLIES: Nanos = Nanos::from_millis(1_000);
 
 /// The number of a shutdown among those who flush; removals have lower ones.
 const SHUTDOWN: u32 = u32::MAX;
+/// The same of one that another server's coming asks for; removals have those below.
+const HAND_OVER: u32 = SHUTDOWN - 1;
 
 /// Who has a volume flushed, beside clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flusher {
     Shutdown,
+    /// Another server is to go on.
+    HandOver,
     /// The removal of that number.
     Removal(u32),
 }
@@ -38,6 +42,7 @@ impl Flusher {
     pub(super) fn tag(self) -> FrontTag {
         let number = match self {
             Self::Shutdown => SHUTDOWN,
+            Self::HandOver => HAND_OVER,
             Self::Removal(number) => number,
         };
         Door::Own.tag(number.into())
@@ -47,6 +52,7 @@ impl Flusher {
     pub(super) fn of_key(key: u64) -> Self {
         match u32::try_from(key).expect("the number of one of them") {
             SHUTDOWN => Self::Shutdown,
+            HAND_OVER => Self::HandOver,
             number => Self::Removal(number),
         }
     }
@@ -191,7 +197,7 @@ impl Connections {
         drain: Nanos,
         answer: mpsc::Sender<Removed>,
     ) {
-        self.removals = self.removals.wrapping_add(1) % SHUTDOWN;
+        self.removals = self.removals.wrapping_add(1) % HAND_OVER;
         let stage = Stage::Draining(owner.now() + drain);
         let (number, clients) = (self.removals, self.register.clients(&what.clients()));
         self.going.push(Going { what, answer, number, stage, clients, ioc: None });
@@ -387,7 +393,8 @@ mod tests {
 
     #[test]
     fn tag_says_whose_flush_it_is() {
-        for flusher in [Flusher::Shutdown, Flusher::Removal(0), Flusher::Removal(SHUTDOWN - 1)] {
+        let removals = [0, HAND_OVER - 1].map(Flusher::Removal);
+        for flusher in [Flusher::Shutdown, Flusher::HandOver].into_iter().chain(removals) {
             let tag = flusher.tag();
             assert_eq!((Door::of(tag), Flusher::of_key(tag.key)), (Door::Own, flusher));
         }

@@ -74,6 +74,7 @@ impl Connections {
         if self.shutting_down.is_some() {
             return;
         }
+        self.stop_holding(owner);
         self.doors.begin_shutdown(at_stop);
         let now = owner.now();
         owner.cancel_queued();

@@ -105,7 +105,7 @@ impl Connections {
             scheduler_auto: config.scheduler.is_auto(),
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
-            learned_depth: learned_depth(owner, &internals, now),
+            learned_depth: depth_in(&internals, owner),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
             syncs: owner.engine().all_syncs().succeeded,
@@ -274,11 +274,18 @@ fn root_stat(elevator: &Elevator<Scheduler>, now: Instant) -> GroupStat {
 }
 
 /// The depth that the scheduler has learned; none where it is set, or learns none.
-fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
+pub(super) fn learned_depth(owner: &DiskOwner) -> Option<LearnedDepth> {
+    let mut internals = Internals::default();
+    owner.engine().elevator().scheduler().dump(&mut internals);
+    depth_in(&internals, owner)
+}
+
+/// The same of what a scheduler has dumped.
+fn depth_in(dump: &Internals, owner: &DiskOwner) -> Option<LearnedDepth> {
     let elevator = owner.engine().elevator();
     let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
     let busy = owner.depth().unshared;
-    let now = now.since_start().as_nanos();
+    let now = elevator_now(owner).since_start().as_nanos();
     is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()
 }
 

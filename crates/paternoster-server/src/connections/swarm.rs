@@ -1,15 +1,17 @@
 //! Many clients of two tenants with next to no memory, and what has to hold after every round.
 //!
 //! Good clients check every byte that they are answered. Between them others hang up in the middle
-//! of whatever they do, and volumes and exports come, have such clients, and go. A failure names
-//! its seed.
+//! of whatever they do, and volumes and exports come, have such clients, and go. Or the disk is a
+//! file that one owner after the other serves, each with the clients that the one before has left,
+//! or is held and goes on. A failure names its seed.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind,
 };
 use paternoster_disk::{
-    Backend, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
-    Outcome, Owner, Ring, Waker,
+    Backend, CacheChoice, Completion, Engine, FileBackend, FileOptions, Front, FrontToken,
+    IoEngine, MemoryBackend, MonotonicClock, Outcome, Owner, Ring, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -29,7 +31,8 @@ use super::{Connections, DiskLabel, DiskOwner, Removal, Scheduler, Tenants, nbd}
 use crate::admission::{Rooms, TenantRoom};
 use crate::clients::Export;
 use crate::config::AtStop;
-use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandle};
+use crate::handover::{LeftConnection, read_back, written};
+use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandle, Resumed};
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::stat::Detail;
@@ -103,7 +106,12 @@ struct Disk {
 }
 
 impl Disk {
+    /// One in memory.
     fn start(kind: SchedulerKind, threads: usize) -> Self {
+        Self::start_on(Box::new(MemoryBackend::new(CLIENTS * SHARE)), kind, threads)
+    }
+
+    fn start_on(backend: Box<dyn Backend>, kind: SchedulerKind, threads: usize) -> Self {
         let elevator = Elevator::new(
             AnyScheduler::new(kind, Sink::default()),
             Device::solid_state(4),
@@ -112,7 +120,6 @@ impl Disk {
         let threads = (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event"));
         let (threads, mut handles) = threads.unzip::<_, _, Vec<_>, Vec<_>>();
         let notices = ThreadHandle::notices(&handles);
-        let backend: Box<dyn Backend> = Box::new(MemoryBackend::new(CLIENTS * SHARE));
         let mut engine = Engine::new(elevator);
         let volume = engine.add_volume(&backend.capabilities()).expect("there is room");
         let place = engine.place(volume);
@@ -161,9 +168,29 @@ impl Disk {
         let admitted = self.room.admit().expect("room");
         let export = Arc::clone(export);
         let (socket, input) = (Arc::new(OwnedFd::from(theirs)), BytesMut::new());
-        let peer = Peer::Unknown;
-        self.handle.connect(NewConnection { socket, session, input, export, peer, admitted });
+        let (peer, resumed) = (Peer::Unknown, None);
+        let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
+        self.handle.connect(new);
         ours
+    }
+
+    /// Has another owner serve the clients of this one, which touches nothing from then on.
+    fn hand_over(self, to: Self) -> Self {
+        let held = self.handle.hold().recv().expect("it answers").expect("nothing fails");
+        let (file, sockets) = written(&held.connections).expect("it is written");
+        for (left, socket) in read_back(file).expect("it is read").into_iter().zip(sockets) {
+            let name = &left.session.export.name;
+            let export = to.exports.iter().find(|export| export.name == *name);
+            let export = Arc::clone(export.expect("it has the same"));
+            let LeftConnection { session, refused, input, output } = left;
+            let (peer, admitted) = (Peer::Unknown, self.room.admit().expect("room"));
+            let resumed = Some(Resumed { refused, output });
+            let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
+            to.handle.connect(new);
+        }
+        // Its threads sleep until the test ends.
+        std::mem::forget(self);
+        to
     }
 
     /// Waits until the last client is gone; then ends it, which must go well.
@@ -313,6 +340,61 @@ fn come_and_go(disk: &Disk, random: &mut Rng) {
     }
 }
 
+/// Good clients and rude ones, while one owner after the other serves them.
+fn swarm_with_hand_overs(seed: u64, kinds: &[SchedulerKind], threads: usize) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    file.as_file().set_len((CLIENTS * SHARE) as u64).expect("room");
+    let start = |kind| {
+        let open = file.as_file().try_clone().expect("a descriptor");
+        let options = FileOptions { read_only: false, cache: CacheChoice::Page };
+        let backend = FileBackend::open_or_adopt(file.path(), options, Some(open.into()));
+        let backend = backend.expect("its lock goes with it");
+        Disk::start_on(Box::new(backend), kind, threads)
+    };
+    let disk = RwLock::new(Some(start(kinds[0])));
+    let connect = |number: usize| {
+        let disk = disk.read().expect("nobody has panicked");
+        let disk = disk.as_ref().expect("there is one");
+        disk.connect(&disk.exports[number])
+    };
+    let serving = AtomicUsize::new(CLIENTS);
+    let mut hand_overs = 0;
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (stream, own_seed) = (connect(number), seed + number as u64);
+            let serving = &serving;
+            scope.spawn(move || {
+                good_client(stream, own_seed);
+                serving.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let (serving, connect) = (&serving, &connect);
+        scope.spawn(move || {
+            let mut random = Rng::with_seed(seed + 1000);
+            while serving.load(Ordering::Relaxed) > 0 {
+                rude_client(connect(random.usize(..CLIENTS)), &mut random);
+            }
+        });
+        let mut random = Rng::with_seed(seed + 2000);
+        let mut next = kinds.iter().cycle().skip(1);
+        while serving.load(Ordering::Relaxed) > 0 {
+            thread::sleep(Duration::from_millis(random.u64(1..10)));
+            let mut disk = disk.write().expect("nobody has panicked");
+            let one = disk.take().expect("there is one");
+            *disk = Some(if random.bool() {
+                drop(one.handle.hold().recv_timeout(Duration::from_millis(random.u64(..3))));
+                one.handle.go_on();
+                one
+            } else {
+                hand_overs += 1;
+                one.hand_over(start(*next.next().expect("it cycles")))
+            });
+        }
+    });
+    disk.into_inner().expect("nobody has panicked").expect("there is one").end();
+    assert!(hand_overs > 0, "seed {seed}: clients were done before one was made");
+}
+
 fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
     let disk = Disk::start(kind, threads);
     thread::scope(|scope| {
@@ -347,5 +429,19 @@ fn every_byte_is_right_and_nothing_is_left_behind_where_memory_is_short() {
 fn every_byte_is_right_and_nothing_is_left_behind_on_connection_threads() {
     for (round, kind) in (2..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
         swarm(10_000 * round, kind, 3);
+    }
+}
+
+#[test]
+fn every_byte_is_right_while_one_owner_after_the_other_serves() {
+    for round in 0..4 {
+        swarm_with_hand_overs(50_000 + 100 * round, &[SchedulerKind::Wfq, SchedulerKind::Cfq], 0);
+    }
+}
+
+#[test]
+fn every_byte_is_right_while_one_owner_after_the_other_serves_by_threads() {
+    for round in 0..4 {
+        swarm_with_hand_overs(60_000 + 100 * round, &[SchedulerKind::None, SchedulerKind::Wfq], 2);
     }
 }

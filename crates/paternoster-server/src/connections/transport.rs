@@ -18,7 +18,7 @@ use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 use super::Door;
 use super::own_site::OwnSite;
 use super::removal::{ClientsOf, End};
-use crate::clients::{ClientId, Clients, Gone, Notices};
+use crate::clients::{ClientId, Clients, Gone, HeldConnection, Notices};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
@@ -46,6 +46,15 @@ pub(crate) trait Transport: fmt::Debug + Send {
 
     /// The server is being stopped: what has not been taken in waits, or is refused.
     fn begin_shutdown(&mut self, at_stop: AtStop);
+
+    /// Another server is to go on with the clients: nothing is taken in or sent any more.
+    fn hold(&mut self);
+
+    /// What that needs of them, when nothing of theirs is under way.
+    fn held(&mut self) -> Option<Vec<HeldConnection>>;
+
+    /// No other server goes on.
+    fn go_on(&mut self);
 
     /// Returns whether every command is done and every reply sent.
     fn is_drained(&self) -> bool;
@@ -127,6 +136,18 @@ impl Transport for Clients {
 
     fn begin_shutdown(&mut self, at_stop: AtStop) {
         self.begin_shutdown(at_stop);
+    }
+
+    fn hold(&mut self) {
+        self.hold();
+    }
+
+    fn held(&mut self) -> Option<Vec<HeldConnection>> {
+        self.held()
+    }
+
+    fn go_on(&mut self) {
+        self.go_on();
     }
 
     fn is_drained(&self) -> bool {

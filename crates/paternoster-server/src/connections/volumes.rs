@@ -109,6 +109,11 @@ impl Volumes {
         all.take(WARNINGS).collect()
     }
 
+    /// The name of a volume.
+    pub(super) fn named(&self, id: VolumeId) -> &str {
+        &self.all[&id].name
+    }
+
     /// The name of a volume of a pool; that of another is its disk's.
     pub(super) fn name(&self, id: VolumeId) -> Option<&str> {
         self.all.get(&id).filter(|_| self.is_pool).map(|of| &*of.name)

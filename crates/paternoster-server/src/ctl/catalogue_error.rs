@@ -52,6 +52,8 @@ pub enum CatalogueError {
     Poisoned(String),
     #[error("{0:?} is being changed by somebody else: ask again")]
     Busy(String),
+    #[error("another server is taking over: ask again")]
+    HandingOver,
     #[error("pool {pool:?} has {left} bytes left of {capacity}; {asked} were asked for")]
     OverCapacity { pool: String, left: u64, capacity: u64, asked: u64 },
     #[error("pool {pool:?} has {volumes} volumes, which is all that it may have")]
@@ -149,6 +151,7 @@ impl Status for CatalogueError {
             | Self::NotServed(_)
             | Self::HasExports { .. }
             | Self::Busy(_)
+            | Self::HandingOver
             | Self::Image { .. }
             | Self::NotOpened { .. }
             | Self::ImageExists { .. }
@@ -179,6 +182,7 @@ impl Status for CatalogueError {
             Self::InUse { .. } => "in-use",
             Self::Poisoned(_) => "poisoned",
             Self::Busy(_) => "busy",
+            Self::HandingOver => "handing-over",
             Self::NoSuchGroup { .. } => "no-such-group",
             Self::NotEmpty { .. } | Self::HasExports { .. } => "not-empty",
             Self::NotServed(_) => "not-served",

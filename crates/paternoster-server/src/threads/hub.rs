@@ -16,7 +16,8 @@ use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 use super::thread::{PostToThread, RETRY, ThreadHandle};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
 use crate::clients::{
-    ClientId, Clients, Gone, HeldBack, Notices, Rotation, Site as _, TenantId, work_of,
+    ClientId, Clients, Gone, HeldBack, HeldConnection, Notices, Rotation, Site as _, TenantId,
+    work_of,
 };
 use crate::config::AtStop;
 use crate::connections::{ClientsOf, Door, End, OwnSite, Transport};
@@ -47,8 +48,10 @@ pub(crate) struct Hub {
     rotation: Rotation<TenantId, (usize, ClientId, Work)>,
     /// What threads were told of merging.
     rules: PlugRules,
-    /// Whether the disk shuts down.
+    /// Whether the disk shuts down, or another server is to go on.
     is_stopping: bool,
+    /// How often clients were to be held for another server.
+    holds: u32,
     commands: u64,
     batches: u64,
 }
@@ -65,6 +68,8 @@ struct Far {
     held_back: SecondaryMap<TenantId, HeldBack>,
     /// Whether nobody waits there for anything any more.
     is_drained: bool,
+    /// What another server needs of its clients, if one is to go on.
+    held: Option<Vec<HeldConnection>>,
 }
 
 impl Hub {
@@ -85,6 +90,7 @@ impl Hub {
                 done: Vec::new(),
                 held_back: SecondaryMap::new(),
                 is_drained: false,
+                held: None,
             }
         };
         Self {
@@ -94,13 +100,14 @@ impl Hub {
             rotation: Rotation::default(),
             rules: plugged.rules,
             is_stopping: false,
+            holds: 0,
             commands: 0,
             batches: 0,
         }
     }
 
     fn take_messages(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
-        let Self { inbox, threads, rotation, .. } = self;
+        let Self { inbox, threads, rotation, holds, .. } = self;
         let mut gone = Vec::new();
         inbox.take(|submitter, message| {
             // They have come in in their order, before anything was sent.
@@ -123,6 +130,11 @@ impl Hub {
                     );
                 }
                 ToOwner::Drained => threads[thread].is_drained = true,
+                ToOwner::Held(order, held) if order == *holds => {
+                    threads[thread].held = Some(held);
+                }
+                // Nobody waits for it any more.
+                ToOwner::Held(..) => {}
             }
         });
         gone
@@ -171,7 +183,7 @@ impl Hub {
         Command { tag: Door::Nbd.tag(id.data().as_ffi()), volume, ioc: site.io_context(client), op }
     }
 
-    /// Cancels commands that have come after the shutdown began. Returns the units of work.
+    /// Cancels commands that have come after the end began. Returns the units of work.
     fn cancel(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
         let cancelled = |NewCommand { tag, op }| Outcome::cancelled(Door::Nbd.tag(tag), op);
         self.threads[thread].done.extend(commands.into_iter().map(cancelled));
@@ -249,6 +261,29 @@ impl Transport for Hub {
     fn begin_shutdown(&mut self, at_stop: AtStop) {
         self.is_stopping = true;
         self.send_all(|| ToThread::Stop(at_stop));
+    }
+
+    fn hold(&mut self) {
+        self.is_stopping = true;
+        self.holds += 1;
+        // It may be of the order before.
+        self.threads.iter_mut().for_each(|far| far.held = None);
+        let order = self.holds;
+        self.send_all(|| ToThread::Hold(order));
+    }
+
+    fn held(&mut self) -> Option<Vec<HeldConnection>> {
+        let of_thread = |far: &Far| match &far.held {
+            None if far.post.post.is_gone() => Some(Vec::new()),
+            held => held.clone(),
+        };
+        let held = self.threads.iter().map(of_thread).collect::<Option<Vec<_>>>()?;
+        Some(held.into_iter().flatten().collect())
+    }
+
+    fn go_on(&mut self) {
+        self.is_stopping = false;
+        self.send_all(|| ToThread::GoOn);
     }
 
     fn is_drained(&self) -> bool {

@@ -28,7 +28,7 @@ use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::{Thread, ThreadHandle};
-use crate::clients::{ClientId, Gone, HeldBack, Question, TenantId};
+use crate::clients::{ClientId, Gone, HeldBack, HeldConnection, Question, TenantId};
 use crate::config::AtStop;
 use crate::connections::{ClientsOf, End};
 use crate::messages::NewConnection;
@@ -53,6 +53,8 @@ pub(crate) enum ToOwner {
     HeldBack(TenantId, HeldBack),
     /// The disk shuts down, and no client of this thread waits for anything any more.
     Drained,
+    /// What another server needs of this thread's clients, which were held by that order.
+    Held(u32, Vec<HeldConnection>),
 }
 
 /// What a client wants of the disk.
@@ -88,6 +90,10 @@ pub(crate) enum ToThread {
     EndClients(ClientsOf, End),
     /// The disk shuts down: no further command is taken in.
     Stop(AtStop),
+    /// Another server is to go on with the clients: the order of that number.
+    Hold(u32),
+    /// No other server goes on.
+    GoOn,
     /// The disk is gone.
     End,
 }

@@ -66,6 +66,10 @@ struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
+    /// Another server is to go on, by that order: what it needs has not been told.
+    Holding(u32),
+    /// It has.
+    Held,
     /// No command is taken in any more.
     Stopping,
     /// The owner knows that nobody waits for anything.
@@ -209,6 +213,14 @@ impl Disk {
                 clients.begin_shutdown(at_stop);
                 *stage = Stage::Stopping;
             }
+            ToThread::Hold(order) => {
+                clients.hold();
+                *stage = Stage::Holding(order);
+            }
+            ToThread::GoOn => {
+                clients.go_on();
+                *stage = Stage::Serving;
+            }
             ToThread::End => {
                 clients.shut();
                 // What the ring has of them it keeps until it is done with that.
@@ -241,6 +253,12 @@ impl Disk {
         if self.stage == Stage::Stopping && clients.is_drained() {
             self.stage = Stage::Drained;
             way.post.send(ToOwner::Drained);
+        }
+        if let Stage::Holding(order) = self.stage
+            && let Some(held) = clients.held()
+        {
+            self.stage = Stage::Held;
+            way.post.send(ToOwner::Held(order, held));
         }
         way.post.send_kept();
     }

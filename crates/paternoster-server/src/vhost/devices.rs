@@ -123,6 +123,15 @@ impl Devices {
         self.stops = true;
     }
 
+    /// The server is not stopped after all: front-ends attach anew, and find in flight what was
+    /// given up.
+    pub(crate) fn go_on(&mut self, site: &mut OwnSite<'_>) {
+        self.stops = false;
+        for session in self.all.keys().collect::<Vec<_>>() {
+            self.end(site, session, Leave::HandOver);
+        }
+    }
+
     /// Returns whether the disk works on nothing of theirs.
     pub(crate) fn is_drained(&self) -> bool {
         self.in_flight.is_empty()

@@ -16,7 +16,8 @@ use super::front_ends::FrontEnds;
 use crate::admission::{Descriptors, Rooms};
 use crate::config::{ExportKeys, VhostMemory};
 use crate::export_table::ServedExports;
-use crate::sockets::{BindError, Patience, SocketFile, bind_unix_with};
+use crate::passed::Passed;
+use crate::sockets::{BindError, Patience, SocketFile, take_unix};
 use crate::watched::{Watchers, join, spawn};
 
 /// A unix socket on which the front-end of an export connects.
@@ -35,14 +36,15 @@ impl VhostSocket {
     pub(crate) fn bind(
         path: &Path,
         keys: &ExportKeys,
+        passed: &Passed,
         patience: Patience,
     ) -> Result<Self, BindError> {
-        let listener = bind_unix_with(path, keys.vhost_user_mode, patience)?;
+        let (listener, file) = take_unix(path, keys.vhost_user_mode, passed, patience)?;
         let sealed = match keys.vhost_user_memory {
             VhostMemory::Any => Sealed::Any,
             VhostMemory::Sealed => Sealed::Required,
         };
-        Ok(Self { listener, file: SocketFile::new(path), room: None, sealed })
+        Ok(Self { listener, file, room: None, sealed })
     }
 }
 
@@ -72,6 +74,8 @@ pub(crate) struct Sockets {
     rooms: Rooms,
     exports: Arc<ServedExports>,
     failures: mpsc::Sender<String>,
+    /// Sockets on which nobody is accepted before this is opened; none afterwards.
+    waiting: Mutex<Option<Vec<(String, VhostSocket)>>>,
     /// None until a socket is there, and once the server has ended.
     thread: Mutex<Option<Running>>,
 }
@@ -104,6 +108,7 @@ impl Handle {
 pub(crate) struct Listening {
     number: u64,
     to: Handle,
+    pub(crate) socket: Fd,
     _file: SocketFile,
     _room: Option<Descriptors>,
 }
@@ -123,7 +128,18 @@ impl Sockets {
         exports: Arc<ServedExports>,
         failures: mpsc::Sender<String>,
     ) -> Self {
-        Self { io, dir, rooms, exports, failures, thread: Mutex::default() }
+        let waiting = Mutex::new(Some(Vec::new()));
+        Self { io, dir, rooms, exports, failures, waiting, thread: Mutex::default() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Vec<(String, VhostSocket)>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts front-ends from now on.
+    pub(crate) fn open(&self) -> Result<()> {
+        let waiting = self.waiting().take();
+        waiting.into_iter().flatten().try_for_each(|(export, socket)| self.listen(&export, socket))
     }
 
     fn thread(&self) -> MutexGuard<'_, Option<Running>> {
@@ -142,14 +158,21 @@ impl Sockets {
 
     /// Has front-ends of an export, which is served, connect on that socket.
     pub(crate) fn listen(&self, export: &str, socket: VhostSocket) -> Result<()> {
-        let VhostSocket { listener, file, room, sealed } = self.admit(socket)?;
+        let socket = self.admit(socket)?;
+        if let Some(waiting) = &mut *self.waiting() {
+            waiting.push((export.to_owned(), socket));
+            return Ok(());
+        }
+        let VhostSocket { listener, file, room, sealed } = socket;
         let mut thread = self.begin()?;
         let running = thread.as_mut().expect("it has begun");
         running.sockets += 1;
         let (number, to) = (running.sockets, running.to.clone());
-        let listening = Arc::new(Listening { number, to: to.clone(), _file: file, _room: room });
-        self.exports.change(export, |entry| entry.listening = Some(listening));
-        let (socket, export) = (Arc::new(listener.into()), export.to_owned());
+        let socket: Fd = Arc::new(listener.into());
+        let listening =
+            Listening { number, to: to.clone(), socket: socket.clone(), _file: file, _room: room };
+        self.exports.change(export, |entry| entry.listening = Some(Arc::new(listening)));
+        let export = export.to_owned();
         to.send(ToFrontEnds::Listen(Listener { number, socket, export, sealed }));
         Ok(())
     }

@@ -1,0 +1,313 @@
+//! The server that hands over.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paternoster_disk::Fd;
+use rustix::net::{SocketFlags, accept_with, sockopt};
+
+use super::message::{Channel, FORMAT, ToPredecessor, ToSuccessor};
+use super::state::{self, ConnectionState, DiskState, Offer, State};
+use crate::clients::HeldConnection;
+use crate::connections::HeldDisk;
+use crate::control::ControlHandle;
+use crate::gate::Gate;
+use crate::messages::LeftDisk;
+use crate::rights;
+
+/// How long the other one may take for a message that needs no work.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long it may take to open all that it serves.
+const PREPARED: Duration = Duration::from_secs(120);
+
+/// How long clients that have been accepted have to enter their exports, before anything stops.
+const ENTER: Duration = Duration::from_millis(250);
+
+/// How long devices may take for what they have.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// How long the other one may take to read the state, while nobody serves.
+const READY: Duration = Duration::from_secs(2);
+
+/// Bytes of commands and replies that are handed over at most: they are copied while nobody
+/// serves.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What a server has that another one goes on with.
+pub(crate) struct Estate {
+    pub(crate) control: ControlHandle,
+    pub(crate) gate: Gate,
+    /// Sockets that listen, but for those of virtual machines; with the name that a service
+    /// manager has for them, if it has passed them.
+    pub(crate) sockets: Vec<(Option<String>, Fd)>,
+}
+
+/// Whether the server has been handed over, or ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Serves,
+    Ends,
+    HandedOver,
+}
+
+/// Decides between a hand-over and an end that come at once.
+#[derive(Clone, Debug)]
+pub(crate) struct HandOver(Arc<Mutex<Fate>>);
+
+impl HandOver {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Fate::Serves)))
+    }
+
+    fn fate(&self) -> MutexGuard<'_, Fate> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server ends by itself. Returns whether it does: not where another one serves already.
+    pub(crate) fn forbid(&self) -> bool {
+        let mut fate = self.fate();
+        if *fate == Fate::HandedOver {
+            return false;
+        }
+        *fate = Fate::Ends;
+        true
+    }
+}
+
+/// How a conversation has ended, if not by a hand-over.
+enum Ended {
+    /// There is no hand-over now.
+    Refused(String),
+    /// It was only tried.
+    Tried,
+    /// It was given up, after something had stopped or before.
+    Abandoned(String),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        let why = match error.kind() {
+            io::ErrorKind::WouldBlock => "the other server does not answer".to_owned(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
+                "the other server has gone".to_owned()
+            }
+            _ => format!("the other server: {error}"),
+        };
+        Self::Abandoned(why)
+    }
+}
+
+/// Waits on that socket for a server that takes over, on a thread of its own, which ends with the
+/// process. Who has taken over is told by `ends`.
+pub(crate) fn serve(
+    listener: Fd,
+    estate: Estate,
+    hand_over: HandOver,
+    ends: mpsc::Sender<String>,
+) -> io::Result<()> {
+    let work = move || {
+        loop {
+            let socket = match accept_with(&listener, SocketFlags::CLOEXEC) {
+                Ok(socket) => socket,
+                Err(errno) => {
+                    tracing::warn!("no server can take over now: {errno}");
+                    thread::sleep(ANSWER);
+                    continue;
+                }
+            };
+            match attend(socket, &estate, &hand_over) {
+                Ok(to) => {
+                    // The server may have ended already.
+                    let _ = ends.send(to);
+                    return;
+                }
+                Err(Ended::Tried) => tracing::info!("another server could take over now"),
+                Err(Ended::Refused(why)) => {
+                    tracing::warn!("no other server takes over: {why}");
+                }
+                Err(Ended::Abandoned(why)) => {
+                    tracing::warn!("the hand-over is given up, and this server goes on: {why}");
+                }
+            }
+        }
+    };
+    thread::Builder::new().name("hand-over".to_owned()).spawn(work)?;
+    Ok(())
+}
+
+/// Hands over to who has connected. Returns the words for that.
+fn attend(socket: OwnedFd, estate: &Estate, hand_over: &HandOver) -> Result<String, Ended> {
+    let peer = sockopt::socket_peercred(&socket).map_err(io::Error::from)?;
+    let channel = Channel::new(socket)?;
+    let refuse = |why: String| {
+        // Where it has gone it need not hear of that.
+        let _ = channel.send(&ToSuccessor::Refuse { why: why.clone() }, &[]);
+        Ended::Refused(why)
+    };
+    if peer.uid != rustix::process::geteuid() {
+        return Err(refuse(format!("it is of uid {}", peer.uid.as_raw())));
+    }
+    match channel.receive(Some(ANSWER))?.0 {
+        ToPredecessor::Hello { formats, .. } if formats.contains(&FORMAT) => {}
+        ToPredecessor::Hello { formats, version } => {
+            let (ours, reads) = (env!("CARGO_PKG_VERSION"), formats);
+            return Err(refuse(format!(
+                "paternoster {version} reads states of formats {reads:?}, and paternoster {ours} \
+                 writes {FORMAT}"
+            )));
+        }
+        other => return Err(unexpected(&other)),
+    }
+    let unchanging = estate.control.catalogue().hold_changes().map_err(refuse)?;
+    let files = files(estate).map_err(refuse)?;
+    offer(&channel, estate, files)?;
+    match channel.receive(Some(PREPARED))?.0 {
+        ToPredecessor::Prepared => {}
+        ToPredecessor::Leave => return Err(Ended::Tried),
+        other => return Err(unexpected(&other)),
+    }
+    let stopped = Stopped { estate, hand_over };
+    match stopped.hand_over(&channel) {
+        Ok((clients, stall)) => {
+            // Nothing is to change here any more.
+            std::mem::forget(unchanging);
+            let pid = peer.pid.as_raw_pid();
+            Ok(format!("process {pid} serves {clients} clients after {} ms", stall.as_millis()))
+        }
+        Err(ended) => {
+            stopped.go_on();
+            if let Ended::Abandoned(why) = &ended {
+                let _ = channel.send(&ToSuccessor::Abandoned { why: why.clone() }, &[]);
+            }
+            Err(ended)
+        }
+    }
+}
+
+fn unexpected(message: &ToPredecessor) -> Ended {
+    Ended::Abandoned(format!("the other server says {message:?}, which is not expected now"))
+}
+
+/// The images of all disks, and what else is a file.
+fn files(estate: &Estate) -> Result<Vec<Fd>, String> {
+    let mut files = estate.control.catalogue().to_hand_over();
+    for disk in estate.control.disks() {
+        let answer = disk.owner.files().recv_timeout(ANSWER);
+        let of_disk = answer.map_err(|_| format!("disk {:?} does not answer", disk.name))?;
+        files.extend(of_disk?);
+    }
+    Ok(files)
+}
+
+/// Sends all that is needed before anything stops.
+fn offer(channel: &Channel, estate: &Estate, files: Vec<Fd>) -> Result<(), Ended> {
+    let names = estate.sockets.iter().enumerate();
+    let names = names.filter_map(|(place, (name, _))| Some((place, name.clone()?)));
+    let records = estate.control.catalogue().records().written();
+    let offer = Offer { format: FORMAT, names: names.collect(), records };
+    let sockets = estate.sockets.iter().map(|(_, socket)| socket.clone());
+    let descriptors: Vec<_> = sockets.chain(files).collect();
+    let message = ToSuccessor::Offer {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        descriptors: descriptors.len(),
+    };
+    channel.send(&message, &[Arc::new(state::write(&offer, &[])?)])?;
+    send_all(channel, &ToSuccessor::Descriptors, &descriptors, ANSWER)
+}
+
+/// Sends descriptors, as many at a time as a message takes: more would count as in flight.
+fn send_all(
+    channel: &Channel,
+    message: &ToSuccessor,
+    descriptors: &[Fd],
+    patience: Duration,
+) -> Result<(), Ended> {
+    for some in descriptors.chunks(rights::MOST) {
+        channel.send(message, some)?;
+        match channel.receive(Some(patience))?.0 {
+            ToPredecessor::Taken { descriptors } if descriptors == some.len() => {}
+            other => return Err(unexpected(&other)),
+        }
+    }
+    Ok(())
+}
+
+/// A server that is about to stop, or has stopped, for another one.
+struct Stopped<'e> {
+    estate: &'e Estate,
+    hand_over: &'e HandOver,
+}
+
+impl Stopped<'_> {
+    /// Hands over. Returns how many clients, and how long nobody served them.
+    fn hand_over(&self, channel: &Channel) -> Result<(usize, Duration), Ended> {
+        if !self.estate.gate.close(ENTER) {
+            tracing::debug!("some who negotiate will have to connect again");
+        }
+        let begun = Instant::now();
+        let (state, connections) = self.stop(begun)?;
+        let sockets: Vec<_> = connections.iter().map(|held| held.socket.clone()).collect();
+        send_all(channel, &ToSuccessor::Clients, &sockets, READY)?;
+        channel.send(&ToSuccessor::State, &[Arc::new(state::write(&state, &connections)?)])?;
+        match channel.receive(Some(READY))?.0 {
+            ToPredecessor::Ready => {}
+            other => return Err(unexpected(&other)),
+        }
+        let mut fate = self.hand_over.fate();
+        if *fate != Fate::Serves {
+            return Err(Ended::Abandoned("this server ends".to_owned()));
+        }
+        channel.send(&ToSuccessor::Go, &[])?;
+        *fate = Fate::HandedOver;
+        Ok((connections.len(), begun.elapsed()))
+    }
+
+    /// Has all disks stop.
+    fn stop(&self, begun: Instant) -> Result<(State, Vec<HeldConnection>), Ended> {
+        let disks = self.estate.control.disks();
+        let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.hold())).collect();
+        let mut state = State { format: FORMAT, ..State::default() };
+        let mut connections = Vec::new();
+        for (disk, answer) in asked {
+            let answer = answer.recv_timeout(QUIET.saturating_sub(begun.elapsed()));
+            let late = |_| {
+                let (name, millis) = (&disk.name, QUIET.as_millis());
+                Ended::Abandoned(format!(
+                    "disk {name:?} has not done what is in its device in {millis} ms: try again"
+                ))
+            };
+            let failed = |why| Ended::Abandoned(format!("disk {:?}: {why}", disk.name));
+            let HeldDisk { connections: of_disk, left } = answer.map_err(late)?.map_err(failed)?;
+            let LeftDisk { failed_syncs, learned_depth } = left;
+            let name = disk.name.clone();
+            state.disks.push(DiskState { name, learned_depth, failed_syncs });
+            connections.extend(of_disk);
+        }
+        let parts = connections.iter().flat_map(|held| held.input.iter().chain(&held.output));
+        let bytes: usize = parts.map(bytes::Bytes::len).sum();
+        if bytes > MOST_BYTES {
+            return Err(Ended::Abandoned(format!(
+                "commands and replies of {bytes} bytes wait, and {MOST_BYTES} are allowed: try \
+                 again with less load"
+            )));
+        }
+        state.set = self.estate.control.set_by_request().clone();
+        state.connections = connections.iter().map(ConnectionState::of).collect();
+        Ok((state, connections))
+    }
+
+    /// Serves as before.
+    fn go_on(&self) {
+        for disk in self.estate.control.disks() {
+            disk.owner.go_on();
+        }
+        if *self.hand_over.fate() == Fate::Serves {
+            self.estate.gate.open();
+        }
+    }
+}
