@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use paternoster_disk::{Backend, CpuLatency, IoEngine};
@@ -67,12 +67,26 @@ pub(crate) struct ForControl {
     pub(crate) metrics: Option<TcpListener>,
 }
 
+impl ForControl {
+    /// Where the server waits for one that takes over.
+    pub(crate) fn waits_at(&self) -> Option<PathBuf> {
+        Some(self.ctl.as_ref()?.handover.as_ref()?.path.clone())
+    }
+}
+
 /// The control socket, and the one beside it by which another server takes over.
 pub(crate) struct ControlSocket {
     pub(crate) listener: UnixListener,
     pub(crate) file: Option<SocketFile>,
     /// None where it cannot be had.
-    pub(crate) handover: Option<(OwnedFd, SocketFile)>,
+    pub(crate) handover: Option<HandOverSocket>,
+}
+
+/// Where a server waits for one that takes over.
+pub(crate) struct HandOverSocket {
+    pub(crate) listener: OwnedFd,
+    pub(crate) file: SocketFile,
+    pub(crate) path: PathBuf,
 }
 
 /// All that a server was refused.
@@ -202,7 +216,9 @@ fn control_socket(
         let error = in_one_line(&error.into());
         tracing::warn!("no other server can take over from this one: {error}");
     });
-    Ok(ControlSocket { listener: socket.into(), file, handover: handover.ok() })
+    let handover =
+        handover.ok().map(|(listener, file)| HandOverSocket { listener, file, path: at });
+    Ok(ControlSocket { listener: socket.into(), file, handover })
 }
 
 /// Warns of a control socket to which the service manager lets every user write.

@@ -11,12 +11,13 @@ use crate::config::{Config, ROOT};
 use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
     ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
-    GroupsAnswer, NewGroup, PoolAnswer, PoolsAnswer, Put, ReloadAnswer, ReloadError, ReloadMode,
-    RemovalQuestion, ServedGroup, SetByRequest, SettingError, SettingsAnswer, StatError, StatPage,
-    StatQuestion, TraceError, TraceQuestion, UnknownDisk, VolumeAnswer, VolumesAnswer,
-    VolumesQuestion,
+    GroupsAnswer, HandOverAnswer, HandOverError, NewGroup, PoolAnswer, PoolsAnswer, Put,
+    ReloadAnswer, ReloadError, ReloadMode, RemovalQuestion, ServedGroup, SetByRequest,
+    SettingError, SettingsAnswer, StatError, StatPage, StatQuestion, TraceError, TraceQuestion,
+    UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
+use crate::handover::HandOver;
 use crate::messages::GroupSettings;
 use crate::reload::Reload;
 use crate::service_manager::ServiceManager;
@@ -36,6 +37,8 @@ pub struct ControlHandle {
     manager: ServiceManager,
     /// What requests have set since the file was read.
     set: Arc<Mutex<SetByRequest>>,
+    /// How another server takes over, if one may.
+    hand_over: Option<HandOver>,
 }
 
 impl ControlHandle {
@@ -43,7 +46,7 @@ impl ControlHandle {
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
         let (manager, set) = (ServiceManager::default(), Arc::default());
-        Self { config, file: None, catalogue, manager, set }
+        Self { config, file: None, catalogue, manager, set, hand_over: None }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
@@ -56,6 +59,12 @@ impl ControlHandle {
     #[must_use]
     pub(crate) fn with_manager(self, manager: ServiceManager) -> Self {
         Self { manager, ..self }
+    }
+
+    /// Lets another server take over so.
+    #[must_use]
+    pub(crate) fn with_hand_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over: Some(hand_over), ..self }
     }
 
     /// Reads the file again, and does what it says or tells what that would be.
@@ -251,6 +260,24 @@ impl Control for ControlHandle {
             ReloadMode::DryRun => self.reload_file(path, mode),
             ReloadMode::Apply => self.manager.around_reload(|| self.reload_file(path, mode)),
         }
+    }
+
+    fn hand_over(&self) -> Result<HandOverAnswer, HandOverError> {
+        let hand_over = self.hand_over.as_ref().ok_or(HandOverError::NotServed)?;
+        // As whoever asks may be in another directory.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let [file, socket] = [self.file.as_deref(), hand_over.socket()];
+        let armed_s = hand_over.armed_for().map(|left| left.as_secs());
+        Ok(HandOverAnswer::new(file.map(absolute), socket.map(absolute), armed_s))
+    }
+
+    fn arm_hand_over(&self) -> Result<HandOverAnswer, HandOverError> {
+        let hand_over = self.hand_over.as_ref().ok_or(HandOverError::NotServed)?;
+        if !self.manager.is_there() {
+            return Err(HandOverError::NoManager);
+        }
+        hand_over.arm();
+        self.hand_over()
     }
 
     fn pools(&self) -> PoolsAnswer {

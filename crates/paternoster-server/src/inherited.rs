@@ -14,13 +14,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FileType, fstat};
 
 use crate::passed::place;
+use crate::sockets::set_mode;
 use crate::uri::Place;
 
 /// Descriptors that were handed over and have not been taken.
@@ -28,6 +29,8 @@ use crate::uri::Place;
 pub(crate) struct Inherited {
     all: Mutex<Descriptors>,
     is_ours: Ours,
+    /// The permission bits that files of sockets are to have.
+    modes: Mutex<Vec<(PathBuf, u32)>>,
 }
 
 #[derive(Debug, Default)]
@@ -42,11 +45,6 @@ struct Descriptors {
 pub(crate) struct Ours(Arc<AtomicBool>);
 
 impl Ours {
-    /// It is from now on.
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -60,6 +58,23 @@ impl Inherited {
     /// Whether it is this server's.
     pub(crate) fn ours(&self) -> Ours {
         self.is_ours.clone()
+    }
+
+    /// The file of a socket is to have these permission bits, once it is this server's.
+    pub(crate) fn set_mode_later(&self, path: &Path, mode: u32) {
+        let mut modes = self.modes.lock().unwrap_or_else(PoisonError::into_inner);
+        modes.push((path.to_owned(), mode));
+    }
+
+    /// All of it is this server's from now on.
+    pub(crate) fn take_over(&self) {
+        self.is_ours.0.store(true, Ordering::Release);
+        let modes = std::mem::take(&mut *self.modes.lock().unwrap_or_else(PoisonError::into_inner));
+        for (path, mode) in modes {
+            if let Err(errno) = set_mode(&path, mode) {
+                tracing::warn!("{} does not get the mode {mode:o}: {errno}", path.display());
+            }
+        }
     }
 
     /// Another descriptor. What is neither a socket that listens nor a file is an error.

@@ -37,12 +37,12 @@ pub(crate) struct NewConnection {
     pub(crate) resumed: Option<Resumed>,
 }
 
-/// What a server has known of a disk that this one serves now.
+/// What a server has known of disks that this one serves now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftDisk {
-    /// The names of volumes of which a sync has failed.
-    pub(crate) failed_syncs: Vec<String>,
-    /// The depth that the scheduler has learned, if it learns one.
+    /// Of which images a sync has failed, or data may be lost: see [`Backend::identity`].
+    pub(crate) not_durable: Vec<String>,
+    /// The depth that the disk's scheduler has learned, if it learns one.
     pub(crate) learned_depth: Option<u32>,
 }
 
@@ -51,8 +51,12 @@ pub(crate) struct LeftDisk {
 pub(crate) struct Resumed {
     /// A write that is refused, and whose payload is not all here.
     pub(crate) refused: Option<RefusedWrite>,
+    /// Whether there was credit for all of the payload whose beginning has come.
+    pub(crate) has_room: bool,
     /// What has not been sent.
     pub(crate) output: Bytes,
+    /// The bytes that its export was: of which image, and from where on.
+    pub(crate) bytes: Option<(String, u64)>,
 }
 
 /// A message to an owner.

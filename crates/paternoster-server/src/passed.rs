@@ -19,6 +19,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use thiserror::Error;
 
+use crate::handover::Store;
 use crate::inherited::Inherited;
 use crate::uri::Place;
 
@@ -64,6 +65,8 @@ pub(crate) struct Passed {
     named: Mutex<Vec<(String, OwnedFd)>>,
     /// What the server before has handed over.
     pub(crate) inherited: Inherited,
+    /// What it has left to the service manager.
+    store: Mutex<Store>,
 }
 
 impl Passed {
@@ -75,7 +78,7 @@ impl Passed {
         }
         let passed = sd_listen_fds::get();
         let passed = passed.map_err(|error| io::Error::other(error.to_string()))?;
-        let (mut sockets, mut missing) = (Vec::new(), 0);
+        let (mut sockets, mut missing, mut store) = (Vec::new(), 0, Store::default());
         for (name, fd) in passed {
             let fd = fd.into_std();
             // Nobody else is to have it.
@@ -85,17 +88,28 @@ impl Passed {
                 missing += 1;
                 continue;
             }
-            sockets.push((name.unwrap_or_else(|| UNNAMED.to_owned()), fd));
+            let name = name.unwrap_or_else(|| UNNAMED.to_owned());
+            sockets.extend(store.take(&name, fd).map(|fd| (name, fd)));
         }
         if missing > 0 {
             let message = format!("LISTEN_FDS says {missing} more than were passed");
             return Err(io::Error::other(message));
         }
-        Ok(Self::named(sockets))
+        Ok(Self { store: Mutex::new(store), ..Self::named(sockets) })
     }
 
     fn named(sockets: Vec<(String, OwnedFd)>) -> Self {
-        Self { named: Mutex::new(sockets), inherited: Inherited::default() }
+        Self { named: Mutex::new(sockets), ..Self::default() }
+    }
+
+    /// The names of what the server before has left to the service manager.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).names()
+    }
+
+    /// What the server before has left to the service manager.
+    pub(crate) fn take_store(&self) -> Store {
+        std::mem::take(&mut *self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn sockets(&self) -> MutexGuard<'_, Vec<(String, OwnedFd)>> {

@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, Result, bail, ensure};
 use paternoster_disk::Fd;
 
-use crate::acquire::{ControlSocket, ForControl, Obstacles, acquire};
+use crate::acquire::{ControlSocket, ForControl, HandOverSocket, Obstacles, acquire};
+use crate::admission::raise_descriptors;
 use crate::catalogue::Records;
 use crate::config::{Config, ListenAddress};
 use crate::control::ControlHandle;
@@ -52,6 +53,7 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     let passed = Arc::new(passed);
     // Before anything is started, so that no signal is missed.
     let caught = signals::catch().context("cannot wait for signals")?;
+    let stored = passed.stored();
     let before = connect(config, start, &passed)?;
     let (ends, end) = mpsc::channel();
     let (hang_ups, hang_up) = mpsc::channel();
@@ -62,14 +64,11 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     };
     let (mut for_server, for_control) =
         acquire(config, &passed, Patience::a_while(), begin).map_err(Obstacles::into_error)?;
-    let before = match before {
-        Some((successor, records)) => {
-            ensure_none(&records.mistakes(config))?;
-            for_server.records = records;
-            Some(successor)
-        }
-        None => None,
-    };
+    let (successor, records) = before.unzip();
+    if let Some(records) = records {
+        ensure_none(&records.mistakes(config))?;
+        for_server.records = records;
+    }
     let mut server = Server::prepare(config, for_server, Arc::clone(&passed), &ends)?;
     let manager = ServiceManager::OF_PROCESS;
     let control = server.control().with_manager(manager);
@@ -77,34 +76,35 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
         Some(file) => control.with_file(file),
         None => control,
     };
-    passed.inherited.end();
-    match (before, start) {
+    match (successor, start) {
         (Some(successor), Start::TakeOver { is_tried: true, .. }) => return successor.leave(),
         (Some(successor), _) => take_over(successor, &server, &control, &passed)?,
         (None, _) => {}
     }
     server.open()?;
+    manager.forget(&stored);
     sandbox::serves();
     reload_at(hang_up, control.clone()).context("cannot start the thread of reloads")?;
+    let hand_over = HandOver::new(for_control.waits_at());
+    let control = control.with_hand_over(hand_over.clone());
     let (answering, waiting) = Answering::start(config, for_control, &control)?;
-    let hand_over = HandOver::new();
+    let estate =
+        Estate { control, gate: server.gate(), sockets: sockets(config, &server, &answering) };
     if let Some(listener) = waiting {
-        let of_clients = config.listen.iter().map(|listen| name_of(&listen.address));
-        let of_clients = of_clients.zip(server.sockets());
-        let sockets = of_clients.chain(answering.sockets.iter().cloned()).collect();
-        let estate = Estate { control, gate: server.gate(), sockets };
-        handover::serve(listener, estate, hand_over.clone(), ends.clone())
+        handover::serve(listener, estate.clone(), hand_over.clone(), ends.clone())
             .context("cannot start the thread of hand-overs")?;
     }
     let lines = [server.uris(), server.machines()].concat();
     manager.ready(config.exports.iter().filter(|export| export.keys.export).count());
     let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
+    if why == "SIGTERM" && hand_over.armed_for().is_some() {
+        handover::leave_to_manager(&estate, &hand_over);
+    }
     if !hand_over.forbid() {
         tracing::info!("handed over: {why}");
-        // All of it is the other server's: nothing is to be done at its end.
-        std::mem::forget(server);
-        answering.leave();
+        // All of it is the other server's, which waits for no answer that this one has begun.
+        std::mem::forget((server, answering));
         return Ok(());
     }
     tracing::info!("{why}: shutting down");
@@ -144,7 +144,7 @@ impl Answering {
             sockets.push((name, Fd::new(listener.try_clone()?.into())));
             ctl = Some(ctl::serve(listener, Arc::clone(&control))?);
             files.extend(file);
-            if let Some((listener, file)) = handover {
+            if let Some(HandOverSocket { listener, file, .. }) = handover {
                 let listener = Fd::new(listener);
                 sockets.push((None, listener.clone()));
                 waiting = Some(listener);
@@ -167,12 +167,13 @@ impl Answering {
         drop(self.files);
         self.ctl.into_iter().chain(self.metrics).for_each(CtlServer::stop);
     }
+}
 
-    /// The same where another server has the sockets.
-    fn leave(mut self) {
-        std::mem::forget(std::mem::take(&mut self.files));
-        self.stop();
-    }
+/// All sockets that listen but those of virtual machines, with the name that a service manager has
+/// for each, if it has passed it.
+fn sockets(config: &Config, server: &Server, answering: &Answering) -> Vec<(Option<String>, Fd)> {
+    let of_clients = config.listen.iter().map(|listen| name_of(&listen.address));
+    of_clients.zip(server.sockets()).chain(answering.sockets.iter().cloned()).collect()
 }
 
 /// Connects to the server that is to be taken over from, if one is.
@@ -181,7 +182,11 @@ fn connect(
     start: &Start,
     passed: &Passed,
 ) -> Result<Option<(Successor, Records)>> {
-    let Start::TakeOver { at, .. } = start else { return Ok(None) };
+    let Start::TakeOver { at, .. } = start else {
+        let store = passed.take_store();
+        let of_store = (!store.is_empty()).then(|| Successor::of_store(store, passed));
+        return of_store.transpose();
+    };
     let at = match (at, &config.ctl) {
         (Some(at), _) => at.clone(),
         (None, Some(ListenAddress::Unix { path, .. })) => handover::socket_of(path),
@@ -193,6 +198,8 @@ fn connect(
             )
         }
     };
+    // All images and sockets come at once.
+    raise_descriptors();
     Successor::connect(&at, passed).map(Some)
 }
 
@@ -206,7 +213,8 @@ fn take_over(
     let prepared = successor.prepared()?;
     prepared.set(control);
     prepared.take_over()?;
-    passed.inherited.ours().set();
+    passed.inherited.take_over();
+    passed.inherited.end();
     let clients = prepared.serve_clients(server.exports());
     tracing::info!("has taken over from another server, with {clients} clients");
     Ok(())

@@ -109,8 +109,7 @@ pub(crate) fn take_unix_of(
         let socket = patience.bind(|| bind_unix_now(kind, path, mode))?;
         return Ok((socket, SocketFile::new(path)));
     };
-    let failed = |errno: Errno| BindError::Unix { path: path.to_owned(), source: errno.into() };
-    set_mode(path, mode).map_err(failed)?;
+    passed.inherited.set_mode_later(path, mode);
     Ok((socket, SocketFile::inherited(path, passed.inherited.ours())))
 }
 
@@ -154,7 +153,7 @@ fn bind_unix_now(kind: SocketType, path: &Path, mode: u32) -> Result<OwnedFd, Bi
 
 /// Sets the permission bits of the socket at this path; of nothing else that somebody has put there
 /// meanwhile, nor of what a link there leads to.
-fn set_mode(path: &Path, mode: u32) -> Result<(), Errno> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Socket {

@@ -6,6 +6,7 @@ mod depth;
 mod export;
 mod far;
 mod group;
+mod handover;
 mod keys;
 mod lines;
 mod poll;
@@ -298,6 +299,12 @@ enum Question {
         #[arg(long)]
         dry_run: bool,
     },
+
+    /// Prepare for another server to go on where this one stops, without closing a client
+    ///
+    /// `paternoster serve FILE --take-over` does it at once; docs/operations.md says what is handed
+    /// over.
+    Handover(handover::Args),
 }
 
 /// Where the server is asked.
@@ -391,6 +398,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
         Question::ExportConfig => paternoster_server::ctl::fetch_export_config(socket)?,
         Question::Reload { dry_run } => return reload::run(socket, *dry_run),
+        Question::Handover(args) => return handover::run(socket, args),
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

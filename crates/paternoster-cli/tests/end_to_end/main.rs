@@ -5,11 +5,13 @@
 
 mod auto;
 mod demo;
+mod descriptor_store;
 #[path = "../../../paternoster-disk/tests/disk/support/devices.rs"]
 mod devices;
 mod far;
 mod full_disk;
 mod fuse;
+mod handover_peers;
 mod interop;
 mod iolog;
 mod killed;

@@ -5,26 +5,16 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::IoSlice;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept, bind, connect, listen, recv, sendmsg, socket_with,
-};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::settings::ctl;
 use crate::support::{Served, check_found, eventually, paternoster, temp_dir, tool_command};
 use crate::wire::Wire;
-
-const HANDOVER: &str = "handover.sock";
 
 fn times() -> usize {
     std::env::var("TAKE_OVERS").map_or(6, |times| times.parse().expect("a number"))
@@ -32,7 +22,7 @@ fn times() -> usize {
 
 /// A folder with an image of so many bytes, and the file of a server that has it as export `disk`;
 /// `keys` are those of the server, and `more` is what comes behind.
-fn prepared(bytes: u64, keys: &str, more: &str) -> TempDir {
+pub(crate) fn prepared(bytes: u64, keys: &str, more: &str) -> TempDir {
     let dir = temp_dir();
     let image = File::create(dir.path().join("disk.img")).expect("an image");
     image.set_len(bytes).expect("room for it");
@@ -195,6 +185,70 @@ fn what_requests_have_set_and_made_is_there_as_it_was() {
     drop(served.leave());
 }
 
+/// `VOLUMES` says how many; each has a client with a request outstanding, whose answer comes from
+/// whichever server there is.
+#[test]
+fn each_volume_of_a_pool_is_handed_over_with_its_client() {
+    let volumes = std::env::var("VOLUMES").map_or(100, |count| count.parse().expect("a number"));
+    let dir = temp_dir();
+    fs::create_dir(dir.path().join("images")).expect("a directory");
+    let mut text = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n".to_owned();
+    text += "[pools.fast]\npath = \"images\"\nscheduler = \"wfq\"\n";
+    for volume in 0..volumes {
+        let image = File::create(dir.path().join(format!("images/v{volume}.img")));
+        image.and_then(|image| image.set_len(1 << 20)).expect("room");
+        let _ = writeln!(text, "[volumes.v{volume}]\npool = \"fast\"");
+    }
+    fs::write(dir.path().join("c.toml"), text).expect("a file");
+    let mut served = Served::start(dir, &["c.toml"], volumes);
+    let enter = |volume| Wire::enter_at(&served.path("nbd.sock"), &format!("v{volume}"));
+    let mut wires: Vec<_> = (0..volumes).map(enter).collect();
+    for round in 0..4 {
+        for wire in &mut wires {
+            wire.begin_to_write(round);
+        }
+        let log;
+        (served, log) = served.hand_over("c.toml");
+        let back = Instant::now();
+        for wire in &mut wires {
+            wire.take_written_and_read_back(round);
+        }
+        let (all, stall) = (back.elapsed().as_millis(), stall(&log));
+        println!("{volumes} volumes and clients: nobody served for {stall} ms, all in {all} ms");
+    }
+    drop(wires);
+    served.end();
+}
+
+/// Each server has a connection of its own to the far one, and nothing of it is in doubt.
+#[test]
+fn disk_on_another_server_is_flushed_and_gone_on_with() {
+    let far = Served::start(prepared(1 << 20, "", ""), &["c.toml"], 1);
+    let dir = temp_dir();
+    let text = format!(
+        "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[disks.d]\nbackend = \"nbd\"\nuri = {:?}\n\
+         [exports.disk]\ndisk = \"d\"\n",
+        far.uri()
+    );
+    fs::write(dir.path().join("c.toml"), text).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 1);
+    let mut wire = Wire::enter_at(&served.path("nbd.sock"), "disk");
+    wire.write_and_read_back(1);
+    let syncs = |far: &Served| {
+        let stat = ctl(far, &["stat", "--json"]).expect("it answers");
+        let stat: Value = serde_json::from_str(&stat).expect("JSON");
+        stat["disks"][0]["syncs"].as_u64().expect("a number")
+    };
+    let before = syncs(&far);
+    let (served, _) = served.hand_over("c.toml");
+    assert!(syncs(&far) > before, "what the far server has taken is durable");
+    wire.write_and_read_back(2);
+    assert!(!served.log().contains("doubt"), "{}", served.log());
+    drop(wire);
+    served.end();
+    far.end();
+}
+
 /// Why a server with this file does not take over from the one that runs, which goes on.
 fn refused(served: &Served, toml: &str) -> String {
     fs::write(served.path("other.toml"), toml).expect("a file");
@@ -240,183 +294,52 @@ fn server_that_cannot_take_over_says_why_and_the_other_one_goes_on() {
     served.end();
 }
 
-/// A file with another socket and another export, and without the old ones.
+/// A file with another socket and another export, without the old ones, and one that moves.
 #[test]
 fn clients_of_what_the_next_file_does_not_have_are_closed_and_others_are_not() {
-    let file = |other: &str| {
+    let file = |other: &str, moves: u32| {
         format!(
             "ctl = \"ctl.sock\"\n[[listen]]\nunix = \"nbd.sock\"\n\
              [[listen]]\nunix = \"{other}.sock\"\n[disks.d]\npath = \"disk.img\"\n\
              [exports.{other}]\ndisk = \"d\"\nsize = 65536\n\
-             [exports.disk]\ndisk = \"d\"\noffset = 65536\n"
+             [exports.moves]\ndisk = \"d\"\nsize = 65536\noffset = {moves}\n\
+             [exports.disk]\ndisk = \"d\"\noffset = 262144\n"
         )
     };
     let dir = prepared(1 << 20, "", "");
-    fs::write(dir.path().join("c.toml"), file("old")).expect("a file");
-    let mut served = Served::start(dir, &["c.toml"], 4);
+    fs::write(dir.path().join("c.toml"), file("old", 65536)).expect("a file");
+    let mut served = Served::start(dir, &["c.toml"], 6);
     let mut stays = Wire::enter_at(&served.path("nbd.sock"), "disk");
     let mut goes = Wire::enter_at(&served.path("old.sock"), "old");
+    let mut moves = Wire::enter_at(&served.path("nbd.sock"), "moves");
     stays.write_and_read_back(0);
-    fs::write(served.path("c.toml"), file("new")).expect("a file");
-    let next = served.successor("c.toml", 4);
+    fs::write(served.path("c.toml"), file("new", 131_072)).expect("a file");
+    let next = served.successor("c.toml", 6);
     assert!(served.wait(Duration::from_secs(10)).0.success());
     stays.write_and_read_back(1);
     assert!(goes.has_ended(), "its export is gone");
+    assert!(moves.has_ended(), "its client knows other bytes");
     let log = next.log();
     assert!(log.contains("there is no such export any more"), "{log}");
+    assert!(log.contains("its export is other bytes now"), "{log}");
     assert!(log.contains("old.sock, where the server before listens, is not in this"), "{log}");
     Wire::enter_at(&next.path("new.sock"), "new").write_and_read_back(2);
     drop(stays);
     next.end();
 }
 
-/// One end of a conversation between two servers.
-struct Other(OwnedFd);
-
-impl Other {
-    fn socket() -> OwnedFd {
-        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
-        socket_with(AddressFamily::UNIX, kind, flags, None).expect("a socket")
-    }
-
-    /// Connects as a server that takes over.
-    fn successor(at: &Path) -> Self {
-        let socket = Self::socket();
-        let address = SocketAddrUnix::new(at).expect("a short path");
-        connect(&socket, &address).expect("somebody waits there");
-        Self(socket)
-    }
-
-    fn say(&self, message: &Value, with: &[BorrowedFd<'_>]) {
-        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !with.is_empty() {
-            assert!(control.push(SendAncillaryMessage::ScmRights(with)), "one fits");
-        }
-        let bytes = message.to_string();
-        let bytes = [IoSlice::new(bytes.as_bytes())];
-        sendmsg(&self.0, &bytes, &mut control, SendFlags::empty()).expect("it is there");
-    }
-
-    /// What it says next; its descriptors are closed.
-    fn hear(&self) -> Value {
-        let mut room = [0; 4096];
-        let (_, len) = recv(&self.0, &mut room, RecvFlags::empty()).expect("it is there");
-        serde_json::from_slice(&room[..len]).unwrap_or_default()
-    }
-}
-
-/// Says hello and the rest, up to that step, and is gone then.
-fn take_over_up_to(step: usize, at: &Path) {
-    let other = Other::successor(at);
-    if step == 0 {
-        return;
-    }
-    other.say(&json!({"hello": {"formats": [1], "version": "test"}}), &[]);
-    let offer = other.hear();
-    let mut left = offer["offer"]["descriptors"].as_u64().expect("an offer");
-    while step > 1 && left > 0 {
-        assert_eq!(other.hear(), json!("descriptors"));
-        let some = left.min(253);
-        other.say(&json!({"taken": {"descriptors": some}}), &[]);
-        left -= some;
-    }
-    if step > 2 {
-        other.say(&json!("prepared"), &[]);
-    }
-    if step > 3 {
-        assert_eq!(other.hear(), json!("clients"));
-        other.say(&json!({"taken": {"descriptors": 1}}), &[]);
-    }
-    if step > 4 {
-        assert_eq!(other.hear(), json!("state"));
-    }
-}
-
 #[test]
-fn server_goes_on_wherever_the_one_that_takes_over_is_killed() {
+fn another_program_is_tried_with_the_file_of_the_server_and_nothing_stops() {
     let mut served = Served::start(prepared(1 << 20, "", ""), &["c.toml"], 1);
     let mut wire = Wire::enter_at(&served.path("nbd.sock"), "disk");
-    for step in 0..6 {
-        take_over_up_to(step, &served.path(HANDOVER));
-        wire.write_and_read_back(step as u64);
-        Wire::enter_at(&served.path("nbd.sock"), "disk").write_and_read_back(step as u64);
-    }
-    // One that does not say that it is ready is not waited for.
-    let slow = Other::successor(&served.path(HANDOVER));
-    slow.say(&json!({"hello": {"formats": [2, 3], "version": "later"}}), &[]);
-    let refused = slow.hear()["refuse"]["why"].as_str().unwrap_or_default().to_owned();
-    assert!(refused.contains("reads states of formats [2, 3]"), "{refused}");
-    let begun = Instant::now();
-    let slow = Other::successor(&served.path(HANDOVER));
-    slow.say(&json!({"hello": {"formats": [1], "version": "test"}}), &[]);
-    let mut left = slow.hear()["offer"]["descriptors"].as_u64().expect("an offer");
-    while left > 0 {
-        assert_eq!(slow.hear(), json!("descriptors"));
-        slow.say(&json!({"taken": {"descriptors": left}}), &[]);
-        left = 0;
-    }
-    slow.say(&json!("prepared"), &[]);
-    assert_eq!(slow.hear(), json!("clients"));
-    slow.say(&json!({"taken": {"descriptors": 1}}), &[]);
-    assert_eq!(slow.hear(), json!("state"));
-    wire.write_and_read_back(7);
-    let took = begun.elapsed();
-    assert!(took > Duration::from_secs(1), "it waits for ready: {took:?}");
-    let why = slow.hear()["abandoned"]["why"].as_str().unwrap_or_default().to_owned();
-    assert!(why.contains("does not answer"), "{why}");
+    let program = env!("CARGO_BIN_EXE_paternoster");
+    ctl(&served, &["handover", "--check", program]).expect("it is the same program");
+    wire.write_and_read_back(1);
+    assert!(ctl(&served, &["handover", "--check", "/bin/false"]).is_err());
+    assert!(served.log().contains("another server could take over now"), "{}", served.log());
+    let refused = ctl(&served, &["handover", "--to-store"]).expect_err("nobody has started it");
+    assert!(refused.contains("no service manager has started this server"), "{refused}");
     assert!(served.is_running());
-    let (served, _) = served.hand_over("c.toml");
-    wire.write_and_read_back(8);
     drop(wire);
     served.end();
-}
-
-/// A file of what is in memory alone.
-fn memory_file(text: &str) -> OwnedFd {
-    let file = memfd_create("state", MemfdFlags::CLOEXEC).expect("a file");
-    rustix::io::write(&file, text.as_bytes()).expect("room");
-    file
-}
-
-#[test]
-fn server_that_takes_over_ends_wherever_the_other_one_is_killed() {
-    let dir = prepared(1 << 20, "", "");
-    let waiting = Other::socket();
-    let at = SocketAddrUnix::new(dir.path().join(HANDOVER)).expect("a short path");
-    bind(&waiting, &at).and_then(|()| listen(&waiting, 1)).expect("a socket");
-    for step in 0..5 {
-        let mut child = paternoster(dir.path())
-            .args(["serve", "c.toml", "--take-over"])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the binary runs");
-        let other = Other(accept(&waiting).expect("it connects"));
-        assert_eq!(other.hear()["hello"]["formats"], json!([1]));
-        if step > 0 {
-            let offer =
-                r#"{"format":1,"names":{},"records":{"volumes":[],"exports":[],"groups":[]}}"#;
-            let offer = memory_file(&format!("{offer}\n"));
-            let said = json!({"offer": {"format": 1, "version": "test", "descriptors": 0}});
-            other.say(&said, &[offer.as_fd()]);
-        }
-        if step > 1 {
-            assert_eq!(other.hear(), json!("prepared"));
-            assert!(dir.path().join("nbd.sock").exists(), "it was not given one");
-        }
-        if step > 2 {
-            let set = r#"{"disks":[],"groups":[]}"#;
-            let state = format!(r#"{{"format":1,"disks":[],"set":{set},"connections":[]}}"#);
-            other.say(&json!("state"), &[memory_file(&format!("{state}\n")).as_fd()]);
-        }
-        if step > 3 {
-            assert_eq!(other.hear(), json!("ready"));
-        }
-        drop(other);
-        let status = child.wait().expect("a child");
-        assert_eq!(status.code(), Some(1), "step {step}");
-        assert!(!dir.path().join("nbd.sock").exists(), "what it has made goes with it");
-        assert!(dir.path().join(HANDOVER).exists(), "what it has not, does not");
-    }
 }

@@ -66,12 +66,22 @@ impl Wire {
     /// Writes a block that nobody else has, by FUA, and finds it again; `number` is of the block,
     /// and of what is in it.
     pub(crate) fn write_and_read_back(&mut self, number: u64) {
+        self.begin_to_write(number);
+        self.take_written_and_read_back(number);
+    }
+
+    /// The first half of it.
+    pub(crate) fn begin_to_write(&mut self, number: u64) {
         let (at, data) = (number * 4096, noise(4096, number));
         self.send(&[&request(1, 1, number, at, 4096)[..], &data].concat());
+    }
+
+    /// The second half of it.
+    pub(crate) fn take_written_and_read_back(&mut self, number: u64) {
         assert_eq!(self.take::<16>()[4..8], [0; 4], "it is written");
-        self.send(&request(0, 0, number, at, 4096));
+        self.send(&request(0, 0, number, number * 4096, 4096));
         assert_eq!(self.take::<16>()[4..8], [0; 4], "it is read");
-        assert!(self.take::<4096>()[..] == data, "it is what was written");
+        assert!(self.take::<4096>()[..] == noise(4096, number), "it is what was written");
     }
 
     /// Returns whether the server has closed the connection.

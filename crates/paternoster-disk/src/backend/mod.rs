@@ -26,6 +26,7 @@ use std::fmt::Debug;
 use std::io;
 
 use paternoster::Instant;
+use rustix::fs::fstat;
 
 use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
 use crate::guest::GuestReads;
@@ -181,6 +182,17 @@ pub trait Backend: Send + Debug {
     /// kernel's report of a failed write-back, are those of this descriptor.
     fn file(&self) -> Option<Fd> {
         None
+    }
+
+    /// Says whose bytes these are, so that a server which takes over finds out whether it has the
+    /// same; none where they go with this program.
+    fn identity(&self) -> Option<String> {
+        if let Some(far) = self.far() {
+            return Some(far.uri.to_string());
+        }
+        let seen = fstat(self.file()?).ok()?;
+        let file = if seen.st_rdev == 0 { (seen.st_dev, seen.st_ino) } else { (seen.st_rdev, 0) };
+        Some(format!("{:x}:{}", file.0, file.1))
     }
 
     /// The end has begun: what is not there is waited for no longer.

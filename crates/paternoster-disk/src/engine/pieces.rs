@@ -275,7 +275,7 @@ impl Pieces {
         for running in self.commands.values_mut().filter(|running| of.includes(running.volume)) {
             if let Some(uncut) = running.uncut.take() {
                 running.fail(uncut.number, errno);
-                running.is_left = true;
+                running.is_left = matches!(of, Scope::All);
             }
         }
     }

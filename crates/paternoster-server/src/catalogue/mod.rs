@@ -253,10 +253,10 @@ impl Catalogue {
     fn turn_within(&self, name: &str, wait: Duration) -> Result<Turn<'_>, CatalogueError> {
         let begun = Instant::now();
         let mut state = self.state();
-        if state.is_handing_over {
-            return Err(CatalogueError::HandingOver);
-        }
-        while !state.changing.insert(name.to_owned()) {
+        while state.is_handing_over || !state.changing.insert(name.to_owned()) {
+            if state.is_handing_over {
+                return Err(CatalogueError::HandingOver);
+            }
             let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Err(CatalogueError::Busy(name.to_owned()));

@@ -131,9 +131,9 @@ pub(super) enum Waiting {
 
 impl Connection {
     pub(super) fn new(new: NewConnection, client: ClientId, now: Instant) -> Self {
-        let Resumed { refused, output } = new.resumed.unwrap_or_default();
+        let Resumed { refused, output, .. } = new.resumed.unwrap_or_default();
         let mut outgoing = Outgoing::default();
-        outgoing.add(output);
+        outgoing.add(&output);
         Self {
             socket: new.socket,
             transmission: Transmission::resume(new.session, refused),

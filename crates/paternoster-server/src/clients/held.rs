@@ -11,22 +11,27 @@
 //! A connection is carried as bytes: commands have no form of their own there. Where the other one
 //! does not come, what was given up is done here.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use paternoster_disk::{CommandOp, Fd};
 use paternoster_nbd::server::{RefusedWrite, Unfinished};
 use paternoster_nbd::{Command, Request, Session};
 
-use super::connection::{Connection, Decoded, State, Waiting};
+use super::connection::{Connection, ConnectionId, Decoded, State, Waiting};
 use super::incoming::Incoming;
 use super::site::Site;
-use super::{Clients, Leave};
+use super::{Clients, Export, Leave};
 
 /// A connection as whoever goes on with it needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldConnection {
     pub(crate) socket: Fd,
+    pub(crate) export: Arc<Export>,
     pub(crate) session: Session,
     pub(crate) refused: Option<RefusedWrite>,
+    /// Whether it has credit for all of the payload whose beginning has come.
+    pub(crate) has_room: bool,
     pub(crate) input: Vec<Bytes>,
     pub(crate) output: Vec<Bytes>,
 }
@@ -46,13 +51,22 @@ impl Clients {
         }
     }
 
-    /// What another server needs to go on, when nothing is under way any more.
-    pub(crate) fn held(&mut self) -> Option<Vec<HeldConnection>> {
+    /// Returns whether nothing is under way any more.
+    pub(crate) fn are_held(&self) -> bool {
         let is_held = self.is_held && !self.lets_go;
-        if !is_held || !self.connections.values().all(Connection::is_at_rest) {
-            return None;
-        }
-        Some(self.connections.values_mut().filter_map(Connection::held).collect())
+        is_held && self.connections.values().all(Connection::is_at_rest)
+    }
+
+    /// What another server needs to go on, when nothing is under way any more.
+    pub(crate) fn held(&mut self) -> Vec<HeldConnection> {
+        self.connections.values_mut().filter_map(Connection::held).collect()
+    }
+
+    /// Goes on with a connection that another server has left.
+    pub(super) fn resume(&mut self, id: ConnectionId, has_room: bool) {
+        self.connections[id].resume(has_room);
+        self.update_charge(id);
+        self.queue_replies(id);
     }
 
     /// No other server goes on.
@@ -120,8 +134,10 @@ impl Connection {
         input.push(Bytes::copy_from_slice(self.incoming.undecoded()));
         Some(HeldConnection {
             socket: self.socket.clone(),
+            export: Arc::clone(&self.export),
             session: self.transmission.session().clone(),
             refused,
+            has_room: self.incoming.has_payload_room(),
             input,
             output: self.outgoing.unsent(),
         })
@@ -144,8 +160,9 @@ impl Connection {
         }
     }
 
-    /// Decodes all that another server has left, whose clients had the credit for that.
-    pub(super) fn resume(&mut self) {
+    /// Decodes all that another server has left. Its commands ask for credit one after the other,
+    /// as others do; the room of a payload is kept where there was credit for that.
+    fn resume(&mut self, has_room: bool) {
         loop {
             match self.decode() {
                 Ok(Decoded::Request(request, _)) => self.left.push_back(request),
@@ -156,7 +173,9 @@ impl Connection {
         }
         let rest = Incoming::new(self.incoming.undecoded());
         self.incoming = rest;
-        self.incoming.make_room(self.transmission.wanted());
+        if has_room {
+            self.incoming.make_room(self.transmission.wanted());
+        }
     }
 }
 

@@ -50,8 +50,7 @@ impl Incoming {
         Self { buffer: BytesMut::from(input), room, for_payload: false, receiving: false, last: 0 }
     }
 
-    /// Has the room for `wanted` more bytes that must be there: whoever has received the first of
-    /// them had the credit for all.
+    /// Has the room for `wanted` more bytes, for which there is credit.
     pub(super) fn make_room(&mut self, wanted: usize) {
         let buffer = self.begin_receive(self.least_room(wanted));
         self.received(buffer, Ok(0));

@@ -155,12 +155,10 @@ impl Clients {
             let Self { changed, tenants, .. } = self;
             changed.retain(|&tenant| tenants.contains_key(tenant));
         }
-        let resumes = new.resumed.is_some();
+        let resumes = new.resumed.as_ref().map(|resumed| resumed.has_room);
         let id = self.connections.insert(Connection::new(new, client, now));
-        if resumes {
-            self.connections[id].resume();
-            self.update_charge(id);
-            self.queue_replies(id);
+        if let Some(has_room) = resumes {
+            self.resume(id, has_room);
         }
         if self.is_held {
             self.connections[id].hold();
@@ -304,7 +302,8 @@ impl Clients {
 
     /// Returns when it wants its next round at the latest: `now` if it has work left.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        if self.rotation.has_more() { Some(now) } else { self.stalled.due() }
+        let look = self.stalled.due().filter(|_| !self.is_held);
+        if self.rotation.has_more() { Some(now) } else { look }
     }
 
     /// Queues the connection in the rotation.

@@ -28,6 +28,9 @@ const SEND_PIECES: usize = 1024;
 /// that is how a client that reads slowly is distinguished from one that does not.
 const SEND_BYTES: usize = 1 << 20;
 
+/// Bytes of a piece of replies that another server has left.
+const RESUMED: usize = 64 << 10;
+
 /// Bytes that a piece holds beside its data.
 const PIECE_COST: usize = 128;
 
@@ -82,12 +85,11 @@ impl Outgoing {
         }
     }
 
-    /// Adds bytes that are encoded.
-    pub(super) fn add(&mut self, encoded: Bytes) {
-        if !encoded.is_empty() {
-            self.flush_tail();
-            let is_large = encoded.len() > SMALL_DATA;
-            self.push(encoded, is_large);
+    /// Adds replies that are encoded, in pieces that can be sent and given back one by one.
+    pub(super) fn add(&mut self, encoded: &[u8]) {
+        self.flush_tail();
+        for part in encoded.chunks(RESUMED) {
+            self.push(Bytes::copy_from_slice(part), part.len() > SMALL_DATA);
         }
     }
 

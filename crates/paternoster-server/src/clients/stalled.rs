@@ -40,7 +40,8 @@ impl Stalled {
 impl Clients {
     /// Closes those that others have waited for too long.
     pub(super) fn close_stalled(&mut self, now: Instant) {
-        if self.stalled.due.is_none_or(|due| now < due) {
+        // What another server is to go on with stays as it is.
+        if self.is_held || self.stalled.due.is_none_or(|due| now < due) {
             return;
         }
         self.stalled.due = None;

@@ -126,12 +126,18 @@ impl Doors {
         self.devices.begin_shutdown();
     }
 
-    /// What that needs of NBD's clients, when nothing of any client is under way.
-    pub(super) fn held(&mut self) -> Option<Vec<HeldConnection>> {
-        self.devices.is_drained().then(|| self.nbd.held()).flatten()
+    /// Returns whether nothing of any client is under way any more.
+    pub(super) fn are_held(&self) -> bool {
+        self.devices.is_drained() && self.nbd.are_held()
     }
 
-    /// No other server goes on. What devices had submitted they find again when they reconnect.
+    /// What that needs of NBD's clients.
+    pub(super) fn held(&mut self) -> Vec<HeldConnection> {
+        self.nbd.held()
+    }
+
+    /// No other server goes on. A device of which a request was given up finds that again when it
+    /// reconnects.
     pub(super) fn go_on(&mut self, site: &mut OwnSite<'_>) {
         self.nbd.go_on();
         self.devices.go_on(site);

@@ -27,6 +27,10 @@ struct FaultyDevice {
 }
 
 impl Backend for FaultyDevice {
+    fn identity(&self) -> Option<String> {
+        Some("the medium".to_owned())
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(1 << 20, 4)
     }

@@ -11,18 +11,21 @@
 
 use std::sync::mpsc;
 
+use paternoster::IocId;
 use paternoster_disk::{Command, CommandOp, Fd, Outcome, VolumeId};
 
 use super::removal::{Flusher, own_io_context};
 use super::stat::learned_depth;
 use super::{Connections, DiskOwner};
-use crate::clients::HeldConnection;
+use crate::clients::{Export, HeldConnection};
 use crate::messages::{HandOverStep, LeftDisk};
 
 /// What another server needs of a disk, beside what the configuration says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldDisk {
     pub(crate) connections: Vec<HeldConnection>,
+    /// The bytes that the export of each is: of which image, and from where on.
+    pub(crate) bytes: Vec<Option<(String, u64)>>,
     pub(crate) left: LeftDisk,
 }
 
@@ -31,8 +34,8 @@ pub(crate) struct HeldDisk {
 pub(super) struct Holding {
     /// Where it is told that all is at rest, or why that cannot be; none when it was.
     answer: Option<mpsc::Sender<Result<HeldDisk, String>>>,
-    /// Whether far volumes have been asked to flush.
-    has_flushed: bool,
+    /// Who has asked far volumes to flush, once that is asked for.
+    flusher: Option<IocId>,
     failure: Option<String>,
 }
 
@@ -46,7 +49,7 @@ impl Connections {
             }
             HandOverStep::Hold(sender) => self.hold(owner, sender),
             HandOverStep::GoOn => self.stop_holding(owner),
-            HandOverStep::TakeOver(left) => self.take_over(owner, &left),
+            HandOverStep::TakeOver(left) => take_over(owner, &left),
         }
     }
 
@@ -57,13 +60,16 @@ impl Connections {
         }
         self.doors.hold();
         owner.hold();
-        self.holding = Some(Holding { answer: Some(answer), has_flushed: false, failure: None });
+        self.holding = Some(Holding { answer: Some(answer), flusher: None, failure: None });
     }
 
     /// No other server goes on with the disk.
     pub(super) fn stop_holding(&mut self, owner: &mut DiskOwner) {
-        if self.holding.take().is_some() {
+        if let Some(holding) = self.holding.take() {
             owner.go_on();
+            if let Some(ioc) = holding.flusher.filter(|_| holding.answer.is_none()) {
+                owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
+            }
             let (doors, mut site) = self.doors(owner);
             doors.go_on(&mut site);
         }
@@ -83,43 +89,33 @@ impl Connections {
         owner.engine().volumes().filter_map(file).collect()
     }
 
-    /// Goes on with the disk as the server before has known it.
-    fn take_over(&self, owner: &mut DiskOwner, left: &LeftDisk) {
-        let volumes: Vec<_> = owner.engine().volumes().collect();
-        for volume in volumes {
-            if left.failed_syncs.iter().any(|name| *name == self.label.volumes.named(volume)) {
-                owner.sync_has_failed(volume);
-            }
-        }
-        if let Some(depth) = left.learned_depth {
-            owner.administer(|elevator, now| elevator.begin_at_depth(now, depth));
-        }
-    }
-
-    fn failed_syncs(&self, owner: &DiskOwner) -> Vec<String> {
-        let engine = owner.engine();
-        let failed = engine.volumes().filter(|&volume| engine.sync_stats(volume).failed);
-        failed.map(|volume| self.label.volumes.named(volume).to_owned()).collect()
-    }
-
     /// Looks whether all is at rest.
     pub(super) fn go_on_holding(&mut self, owner: &mut DiskOwner) {
         let waits = |holding: &Holding| holding.answer.is_some();
         if !self.holding.as_ref().is_some_and(waits) || !owner.engine().is_idle() {
             return;
         }
-        let Some(connections) = self.doors.held() else { return };
-        let Some(holding) = &mut self.holding else { return };
-        if !std::mem::replace(&mut holding.has_flushed, true) && flush_far(owner) > 0 {
+        if !self.doors.are_held() {
             return;
         }
+        let Some(holding) = &mut self.holding else { return };
+        if holding.flusher.is_none() {
+            let ioc = own_io_context(owner);
+            holding.flusher = Some(ioc);
+            if flush_far(owner, ioc) > 0 {
+                return;
+            }
+        }
         let (answer, failure) = (holding.answer.take(), holding.failure.take());
+        let connections = self.doors.held();
+        let bytes = connections.iter().map(|held| bytes_of(owner, &held.export)).collect();
         let held = match failure {
             Some(failure) => Err(failure),
             None => Ok(HeldDisk {
                 connections,
+                bytes,
                 left: LeftDisk {
-                    failed_syncs: self.failed_syncs(owner),
+                    not_durable: not_durable(owner),
                     learned_depth: learned_depth(owner).map(|learned| learned.depth),
                 },
             }),
@@ -139,17 +135,94 @@ impl Connections {
     }
 }
 
-/// Has what far servers have taken made durable. Returns how many those are.
-fn flush_far(owner: &mut DiskOwner) -> usize {
+/// Goes on with the disk as the server before has known it.
+fn take_over(owner: &mut DiskOwner, left: &LeftDisk) {
     let volumes: Vec<_> = owner.engine().volumes().collect();
-    let is_far = |volume: &VolumeId| owner.backend(*volume).far().is_some();
-    let far: Vec<_> = volumes.into_iter().filter(is_far).collect();
-    if far.is_empty() {
-        return 0;
+    for volume in volumes {
+        let identity = owner.backend(volume).identity();
+        if identity.is_some_and(|identity| left.not_durable.contains(&identity)) {
+            owner.sync_has_failed(volume);
+        }
     }
-    let (tag, ioc) = (Flusher::HandOver.tag(), own_io_context(owner));
+    if let Some(depth) = left.learned_depth {
+        owner.administer(|elevator, now| elevator.begin_at_depth(now, depth));
+    }
+}
+
+/// The bytes that an export is: of which image, and from where on.
+pub(super) fn bytes_of(owner: &DiskOwner, export: &Export) -> Option<(String, u64)> {
+    let identity = owner.backend(export.volume).identity()?;
+    Some((identity, export.offset))
+}
+
+/// The images of which nothing may be called durable.
+fn not_durable(owner: &DiskOwner) -> Vec<String> {
+    let engine = owner.engine();
+    let is_not = |volume: &VolumeId| is_not_durable(owner, *volume);
+    engine.volumes().filter(is_not).filter_map(|one| owner.backend(one).identity()).collect()
+}
+
+/// Whether a sync of a volume has failed, or what its far server had may be lost.
+fn is_not_durable(owner: &DiskOwner, volume: VolumeId) -> bool {
+    let is_in_doubt = owner.backend(volume).far().is_some_and(|far| far.in_doubt);
+    is_in_doubt || owner.engine().sync_stats(volume).failed
+}
+
+/// Has what far servers have taken made durable, as far as that can be. Returns how many those are.
+fn flush_far(owner: &mut DiskOwner, ioc: IocId) -> usize {
+    let is_far = |volume: &VolumeId| owner.backend(*volume).far().is_some();
+    let far = owner.engine().volumes().filter(is_far);
+    let far: Vec<_> = far.filter(|volume| !is_not_durable(owner, *volume)).collect();
+    let tag = Flusher::HandOver.tag();
     for &volume in &far {
         owner.submit(Command { tag, volume, ioc, op: CommandOp::Flush });
     }
     far.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::config::AtStop;
+    use crate::connections::faulty::Faulty;
+    use crate::connections::shutdown::{Patience, flush};
+    use crate::stat::Detail;
+
+    fn hold(disk: &Faulty) -> HeldDisk {
+        disk.handle.hold().recv().expect("it answers").expect("nothing is in the way")
+    }
+
+    /// Whatever the disk is called there: by what its bytes are.
+    #[test]
+    fn failed_sync_is_known_to_whoever_goes_on() {
+        for (sync, failed) in [(Ok(0), &[][..]), (Err(Errno::IO), &["the medium"])] {
+            let before = Faulty::serve(sync, Patience::default(), |owner| _ = flush(owner));
+            let left = hold(&before).left;
+            assert_eq!(left.not_durable, failed);
+            let after = Faulty::serve(Ok(0), Patience::default(), |_| {});
+            after.handle.take_over(left);
+            let stat = after.handle.stat(Detail::Groups).recv().expect("it answers");
+            assert_eq!(stat.sync_failed, !failed.is_empty());
+            assert_eq!(after.end().is_err(), !failed.is_empty(), "the last flush gets EIO");
+            before.handle.go_on();
+            before.handle.shut_down(AtStop::Close);
+        }
+    }
+
+    #[test]
+    fn disk_that_is_in_memory_has_no_file_and_says_its_name() {
+        let disk = Faulty::serve(Ok(0), Patience::default(), |_| {});
+        let refused = disk.handle.files().recv().expect("it answers").expect_err("it has none");
+        assert_eq!(refused, "\"d\" is in this server's memory");
+        disk.end().expect("a good end");
+    }
+
+    #[test]
+    fn disk_that_ends_while_it_is_held_ends_well() {
+        let disk = Faulty::serve(Ok(0), Patience::default(), |_| {});
+        hold(&disk);
+        disk.end().expect("a good end");
+    }
 }

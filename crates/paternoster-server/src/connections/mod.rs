@@ -50,7 +50,7 @@ use self::doors::Doors;
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::hold::HeldDisk;
-use self::hold::Holding;
+use self::hold::{Holding, bytes_of};
 pub(crate) use self::own_site::OwnSite;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
@@ -148,6 +148,15 @@ impl Connections {
     }
 
     fn connect(&mut self, owner: &mut DiskOwner, new: NewConnection) {
+        let were = new.resumed.as_ref().and_then(|resumed| resumed.bytes.as_ref());
+        if were.is_some_and(|were| Some(were) != bytes_of(owner, &new.export).as_ref()) {
+            let (export, peer) = (&new.export.name, new.peer);
+            return tracing::warn!(
+                export,
+                %peer,
+                "a client of the server before is closed: its export is other bytes now"
+            );
+        }
         // Else its socket is closed.
         if let Some(client) = self.enter(&new.export, new.peer, Door::Nbd) {
             self.doors.nbd.connect(owner.now(), client, new);

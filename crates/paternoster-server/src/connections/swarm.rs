@@ -32,7 +32,7 @@ use crate::admission::{Rooms, TenantRoom};
 use crate::clients::Export;
 use crate::config::AtStop;
 use crate::handover::{LeftConnection, read_back, written};
-use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandle, Resumed};
+use crate::messages::{NewConnection, NewExport, NewTenant, NewVolume, OwnerHandle};
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::stat::Detail;
@@ -182,9 +182,9 @@ impl Disk {
             let name = &left.session.export.name;
             let export = to.exports.iter().find(|export| export.name == *name);
             let export = Arc::clone(export.expect("it has the same"));
-            let LeftConnection { session, refused, input, output } = left;
+            let LeftConnection { session, input, resumed } = left;
             let (peer, admitted) = (Peer::Unknown, self.room.admit().expect("room"));
-            let resumed = Some(Resumed { refused, output });
+            let resumed = Some(resumed);
             let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
             to.handle.connect(new);
         }

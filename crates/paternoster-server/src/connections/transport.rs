@@ -50,8 +50,11 @@ pub(crate) trait Transport: fmt::Debug + Send {
     /// Another server is to go on with the clients: nothing is taken in or sent any more.
     fn hold(&mut self);
 
-    /// What that needs of them, when nothing of theirs is under way.
-    fn held(&mut self) -> Option<Vec<HeldConnection>>;
+    /// Returns whether nothing of theirs is under way any more.
+    fn are_held(&self) -> bool;
+
+    /// What that needs of them; told once, when nothing of theirs is under way.
+    fn held(&mut self) -> Vec<HeldConnection>;
 
     /// No other server goes on.
     fn go_on(&mut self);
@@ -142,7 +145,11 @@ impl Transport for Clients {
         self.hold();
     }
 
-    fn held(&mut self) -> Option<Vec<HeldConnection>> {
+    fn are_held(&self) -> bool {
+        self.are_held()
+    }
+
+    fn held(&mut self) -> Vec<HeldConnection> {
         self.held()
     }
 

@@ -17,9 +17,10 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::group::{GroupAnswer, GroupChange, GroupQuestion};
+use super::hand_over::HandOverAnswer;
 use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
-use super::resources::{GROUPS, SETTINGS, TRACE};
+use super::resources::{GROUPS, HANDOVER, SETTINGS, TRACE};
 use super::settings::{DiskChange, SettingsAnswer};
 use super::trace::TraceQuestion;
 use crate::stat::{Detail, Stat};
@@ -178,6 +179,22 @@ pub fn reload(path: &Path, mode: ReloadMode) -> Result<ReloadAnswer, CtlError> {
     };
     let version = |answer: &ReloadAnswer| answer.version;
     ask(path, Method::POST, resource, Bytes::new(), version).map(|(_, answer)| answer)
+}
+
+/// Asks the server on this control socket how another one can take over.
+pub fn fetch_hand_over(path: &Path) -> Result<HandOverAnswer, CtlError> {
+    hand_over(path, Method::GET)
+}
+
+/// Has SIGTERM, within a minute, leave all that the server on this control socket has to its
+/// service manager.
+pub fn arm_hand_over(path: &Path) -> Result<HandOverAnswer, CtlError> {
+    hand_over(path, Method::POST)
+}
+
+fn hand_over(path: &Path, method: Method) -> Result<HandOverAnswer, CtlError> {
+    let version = |answer: &HandOverAnswer| answer.version;
+    ask(path, method, HANDOVER, Bytes::new(), version).map(|(_, answer)| answer)
 }
 
 /// Has the server on this control socket record what a disk's scheduler decides, and hands over the

@@ -13,6 +13,7 @@
 //!   GET  /v1/openapi.json          all of these, as a document: resources.rs
 //!   GET  /v1/operations/ID         what takes longer than a client waits: operations.rs
 //!   POST /v1/reload
+//!   GET, POST  /v1/handover       hand_over.rs
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
 //!   GET  /metrics                  ../metrics, also on a TCP address of its own
 //! ```
@@ -23,8 +24,10 @@
 mod answer;
 mod catalogue_error;
 mod client;
+mod control;
 mod export;
 mod group;
+mod hand_over;
 mod operations;
 mod place;
 mod problem;
@@ -43,17 +46,19 @@ mod volumes_http;
 pub use answer::OnDisks;
 pub use catalogue_error::CatalogueError;
 pub use client::{
-    CtlError, StatAnswer, change_settings, fetch_group, fetch_settings, fetch_stat, follow_trace,
-    reload, set_group,
+    CtlError, StatAnswer, arm_hand_over, change_settings, fetch_group, fetch_hand_over,
+    fetch_settings, fetch_stat, follow_trace, reload, set_group,
 };
+pub use control::{Control, StatError};
 pub use export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
 pub(crate) use group::NewGroup;
 pub use group::{GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion};
+pub use hand_over::{HandOverAnswer, HandOverError};
 pub use operations::{OperationAnswer, OperationState};
 pub(crate) use place::{MODE, is_directory_to_be_made, make_directory, makes_directory};
 pub use place::{VARIABLE, default_path};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
-pub use server::{Control, CtlServer, StatError, serve};
+pub use server::{CtlServer, serve};
 pub(crate) use server::{metrics_router, serve_metrics};
 pub(crate) use set_by_request::SetByRequest;
 pub use settings::{DiskChange, SettingError, Settings, SettingsAnswer, SettingsInForce};

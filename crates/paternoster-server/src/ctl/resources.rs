@@ -15,6 +15,7 @@ pub(super) const ALL_GROUPS: &str = "/v1/groups";
 pub(super) const GROUP: &str = "/v1/groups/{path}";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 pub(super) const RELOAD: &str = "/v1/reload";
+pub(super) const HANDOVER: &str = "/v1/handover";
 pub(super) const TRACE: &str = "/v1/trace";
 pub(super) const METRICS: &str = "/metrics";
 pub(super) const POOLS: &str = "/v1/pools";
@@ -110,6 +111,19 @@ const RESOURCES: &[(&str, &[Operation])] = &[
             None,
             &[(200, "Any")],
         )],
+    ),
+    (
+        HANDOVER,
+        &[
+            get("How another server can take over.", &[], &[(200, "Any")]),
+            change(
+                "POST",
+                "Has SIGTERM, within a minute, leave all to the service manager.",
+                &[],
+                None,
+                &[(200, "Any")],
+            ),
+        ],
     ),
     (
         TRACE,

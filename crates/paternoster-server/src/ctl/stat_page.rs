@@ -9,8 +9,8 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue_error::CatalogueError;
+use super::control::Control;
 use super::problem::{answered, refuse};
-use super::server::Control;
 use crate::stat::{Detail, Stat};
 
 /// What of the state is asked for: all of it, or a page of its groups.

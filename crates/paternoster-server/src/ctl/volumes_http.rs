@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::catalogue_error::CatalogueError;
+use super::control::Control;
 use super::export::ExportsQuestion;
 use super::operations::{Operation, OperationAnswer, OperationState, Operations};
 use super::problem::{Problem, answered, failed, json, refuse};
@@ -24,7 +25,7 @@ use super::resources::{
     ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOL, POOLS, REOPEN, VOLUME,
     VOLUMES,
 };
-use super::server::{Control, read};
+use super::server::read;
 use super::volume::{Data, Put, RemovalQuestion, VolumesQuestion};
 use crate::config::{self, parse_span, shown_span};
 use crate::stat::Stat;

@@ -20,14 +20,16 @@
 mod message;
 mod predecessor;
 mod state;
+mod store;
 mod successor;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::predecessor::{Estate, HandOver, serve};
+pub(crate) use self::predecessor::{Estate, HandOver, leave_to_manager, serve};
 #[cfg(test)]
 pub(crate) use self::state::{LeftConnection, read_back, written};
+pub(crate) use self::store::Store;
 pub(crate) use self::successor::Successor;
 
 /// Where a server with that control socket waits for another one to take over: the same path with

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +12,14 @@ use rustix::net::{SocketFlags, accept_with, sockopt};
 
 use super::message::{Channel, FORMAT, ToPredecessor, ToSuccessor};
 use super::state::{self, ConnectionState, DiskState, Offer, State};
+use super::store::Stored;
 use crate::clients::HeldConnection;
 use crate::connections::HeldDisk;
 use crate::control::ControlHandle;
 use crate::gate::Gate;
 use crate::messages::LeftDisk;
 use crate::rights;
+use crate::service_manager::ServiceManager;
 
 /// How long the other one may take for a message that needs no work.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -38,6 +41,7 @@ const READY: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 256 << 20;
 
 /// What a server has that another one goes on with.
+#[derive(Clone)]
 pub(crate) struct Estate {
     pub(crate) control: ControlHandle,
     pub(crate) gate: Gate,
@@ -54,17 +58,52 @@ enum Fate {
     HandedOver,
 }
 
+/// How long SIGTERM leaves all to the service manager after that was asked for.
+const ARMED: Duration = Duration::from_secs(60);
+
 /// Decides between a hand-over and an end that come at once.
 #[derive(Clone, Debug)]
-pub(crate) struct HandOver(Arc<Mutex<Fate>>);
+pub(crate) struct HandOver(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    fate: Mutex<Fate>,
+    /// Until when SIGTERM leaves all to the service manager.
+    armed_until: Mutex<Option<Instant>>,
+    /// Where the server waits for another one.
+    socket: Option<PathBuf>,
+}
 
 impl HandOver {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Fate::Serves)))
+    /// That of a server which waits there for another one, if it does.
+    pub(crate) fn new(socket: Option<PathBuf>) -> Self {
+        let (fate, armed_until) = (Mutex::new(Fate::Serves), Mutex::default());
+        Self(Arc::new(Shared { fate, armed_until, socket }))
+    }
+
+    /// Where the server waits for another one.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        self.0.socket.as_deref()
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.fate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn armed_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.armed_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has SIGTERM leave all to the service manager, for a minute.
+    pub(crate) fn arm(&self) {
+        *self.armed_until() = Some(Instant::now() + ARMED);
+    }
+
+    /// For how long it still does.
+    pub(crate) fn armed_for(&self) -> Option<Duration> {
+        let until = (*self.armed_until())?;
+        let left = until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
     }
 
     /// The server ends by itself. Returns whether it does: not where another one serves already.
@@ -98,6 +137,28 @@ impl From<io::Error> for Ended {
             _ => format!("the other server: {error}"),
         };
         Self::Abandoned(why)
+    }
+}
+
+/// Leaves all that a server has to the service manager, for the next server to go on with. Where it
+/// cannot, the server serves as before, and has to end by itself.
+pub(crate) fn leave_to_manager(estate: &Estate, hand_over: &HandOver) {
+    let stopped = Stopped { estate, hand_over };
+    let held = estate.control.catalogue().hold_changes();
+    let left = held.map_err(Ended::Refused).and_then(|unchanging| {
+        let left = stopped.store();
+        match &left {
+            Ok(_) => std::mem::forget(unchanging),
+            Err(_) => stopped.go_on(),
+        }
+        left
+    });
+    match left {
+        Ok(clients) => tracing::info!("{clients} clients are left to the service manager"),
+        Err(Ended::Refused(why) | Ended::Abandoned(why)) => {
+            tracing::warn!("nothing is left to the service manager: {why}");
+        }
+        Err(Ended::Tried) => unreachable!("nobody tries"),
     }
 }
 
@@ -203,14 +264,21 @@ fn files(estate: &Estate) -> Result<Vec<Fd>, String> {
     Ok(files)
 }
 
+impl Estate {
+    /// What there is before anything stops: sockets, these files, and what requests have made.
+    fn offer(&self, files: Vec<Fd>) -> (Offer, Vec<Fd>) {
+        let names = self.sockets.iter().enumerate();
+        let names = names.filter_map(|(place, (name, _))| Some((place, name.clone()?)));
+        let records = self.control.catalogue().records().written();
+        let offer = Offer { format: FORMAT, names: names.collect(), records };
+        let sockets = self.sockets.iter().map(|(_, socket)| socket.clone());
+        (offer, sockets.chain(files).collect())
+    }
+}
+
 /// Sends all that is needed before anything stops.
 fn offer(channel: &Channel, estate: &Estate, files: Vec<Fd>) -> Result<(), Ended> {
-    let names = estate.sockets.iter().enumerate();
-    let names = names.filter_map(|(place, (name, _))| Some((place, name.clone()?)));
-    let records = estate.control.catalogue().records().written();
-    let offer = Offer { format: FORMAT, names: names.collect(), records };
-    let sockets = estate.sockets.iter().map(|(_, socket)| socket.clone());
-    let descriptors: Vec<_> = sockets.chain(files).collect();
+    let (offer, descriptors) = estate.offer(files);
     let message = ToSuccessor::Offer {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -267,6 +335,29 @@ impl Stopped<'_> {
         Ok((connections.len(), begun.elapsed()))
     }
 
+    /// Leaves all to the service manager. Returns how many clients; an error where it does not take
+    /// that, or the server cannot stop: then it serves as before.
+    fn store(&self) -> Result<usize, Ended> {
+        let files = files(self.estate).map_err(Ended::Refused)?;
+        self.estate.gate.close(ENTER);
+        let (state, connections) = self.stop(Instant::now())?;
+        let (offer, descriptors) = self.estate.offer(files);
+        let [offer, state] =
+            [state::write(&offer, &[])?, state::write(&state, &connections)?].map(Arc::new);
+        let sockets = connections.iter().map(|held| &held.socket);
+        let all = descriptors.iter().map(|fd| (Stored::Descriptor, fd));
+        let all = all.chain(sockets.map(|fd| (Stored::Client, fd))).enumerate();
+        for (number, (kind, fd)) in all {
+            ServiceManager::store(&kind.name(number), fd)?;
+        }
+        ServiceManager::store(&Stored::Offer.name(0), &offer)?;
+        // Last: where it is missing, nothing was left.
+        ServiceManager::store(&Stored::State.name(0), &state)?;
+        ServiceManager::wait_until_heard()?;
+        *self.hand_over.fate() = Fate::HandedOver;
+        Ok(connections.len())
+    }
+
     /// Has all disks stop.
     fn stop(&self, begun: Instant) -> Result<(State, Vec<HeldConnection>), Ended> {
         let disks = self.estate.control.disks();
@@ -282,10 +373,14 @@ impl Stopped<'_> {
                 ))
             };
             let failed = |why| Ended::Abandoned(format!("disk {:?}: {why}", disk.name));
-            let HeldDisk { connections: of_disk, left } = answer.map_err(late)?.map_err(failed)?;
-            let LeftDisk { failed_syncs, learned_depth } = left;
+            let held = answer.map_err(late)?.map_err(failed)?;
+            let HeldDisk { connections: of_disk, bytes, left } = held;
+            let LeftDisk { not_durable, learned_depth } = left;
             let name = disk.name.clone();
-            state.disks.push(DiskState { name, learned_depth, failed_syncs });
+            state.disks.push(DiskState { name, learned_depth });
+            state.not_durable.extend(not_durable);
+            let of = of_disk.iter().zip(bytes).map(|(one, bytes)| ConnectionState::of(one, bytes));
+            state.connections.extend(of);
             connections.extend(of_disk);
         }
         let parts = connections.iter().flat_map(|held| held.input.iter().chain(&held.output));
@@ -297,7 +392,6 @@ impl Stopped<'_> {
             )));
         }
         state.set = self.estate.control.set_by_request().clone();
-        state.connections = connections.iter().map(ConnectionState::of).collect();
         Ok((state, connections))
     }
 

@@ -1,5 +1,6 @@
 //! The server that takes over.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,10 +13,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use super::message::{Channel, FORMAT, ToPredecessor, ToSuccessor};
 use super::state::{self, LeftConnection, Offer, State};
+use super::store::{Store, Stored};
 use crate::catalogue::Records;
 use crate::control::ControlHandle;
 use crate::export_table::ServedExports;
-use crate::messages::{LeftDisk, NewConnection, Resumed};
+use crate::messages::{LeftDisk, NewConnection};
 use crate::passed::Passed;
 use crate::peer::Peer;
 
@@ -25,15 +27,25 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Beside that, how long its devices and those who negotiate may take.
 const STATE: Duration = Duration::from_secs(5);
 
-/// A server that is connected to the one which it takes over from.
+/// A server that goes on where another one stops.
 #[derive(Debug)]
 pub(crate) struct Successor {
-    channel: Channel,
+    from: From,
+}
+
+/// Where the clients and the state come from.
+#[derive(Debug)]
+enum From {
+    /// The other server, which serves until then.
+    Channel(Channel),
+    /// The store of a service manager: nobody serves.
+    Store(Store),
 }
 
 /// One that could serve, and knows what there is to serve.
 pub(crate) struct Prepared {
-    channel: Channel,
+    /// None where nobody serves.
+    channel: Option<Channel>,
     /// Clients, whose commands come when the other one has stopped.
     clients: Vec<(Fd, LeftConnection)>,
     state: State,
@@ -61,70 +73,86 @@ impl Successor {
             (ToSuccessor::Refuse { why }, _) => bail!("it refuses: {why}"),
             (other, _) => return Err(unexpected(&other)),
         };
-        let mut place = 0;
-        while place < count {
-            let with = match channel.receive(Some(ANSWER))? {
-                (ToSuccessor::Descriptors, with) => taken(&channel, with)?,
+        let mut all = Vec::new();
+        while all.len() < count {
+            match channel.receive(Some(ANSWER))? {
+                (ToSuccessor::Descriptors, with) => all.extend(taken(&channel, with)?),
                 (other, _) => return Err(unexpected(&other)),
-            };
-            for descriptor in with {
-                match names.get(&place) {
-                    Some(name) => passed.add(name.clone(), descriptor),
-                    None => passed.inherited.add(descriptor)?,
-                }
-                place += 1;
             }
         }
-        Ok((Self { channel }, records.read()?))
+        inherit(all, &names, passed)?;
+        Ok((Self { from: From::Channel(channel) }, records.read()?))
+    }
+
+    /// Goes on with what a server has left to the service manager.
+    pub(crate) fn of_store(mut store: Store, passed: &Passed) -> Result<(Self, Records)> {
+        let context = "cannot go on with what the server before has left to the service manager";
+        let offer = only(store.all_of(Stored::Offer)).context(context)?;
+        let (Offer { names, records, .. }, _) = state::read(offer).context(context)?;
+        inherit(store.all_of(Stored::Descriptor), &names, passed).context(context)?;
+        Ok((Self { from: From::Store(store) }, records.read().context(context)?))
     }
 
     /// Leaves: it was only to be tried.
     pub(crate) fn leave(self) -> Result<()> {
-        self.channel.send(&ToPredecessor::Leave, &[])?;
+        if let From::Channel(channel) = self.from {
+            channel.send(&ToPredecessor::Leave, &[])?;
+        }
         Ok(())
     }
 
     /// Could serve: gets the clients, when the other one has stopped.
     pub(crate) fn prepared(self) -> Result<Prepared> {
-        let Self { channel } = self;
+        let channel = match self.from {
+            From::Channel(channel) => channel,
+            From::Store(mut store) => {
+                let clients = store.all_of(Stored::Client);
+                let state = only(store.all_of(Stored::State))?;
+                return Prepared::new(None, clients, state);
+            }
+        };
         channel.send(&ToPredecessor::Prepared, &[])?;
         let mut sockets = Vec::new();
-        let (state, connections) = loop {
+        loop {
             match channel.receive(Some(STATE))? {
                 (ToSuccessor::Clients, with) => sockets.extend(taken(&channel, with)?),
                 (ToSuccessor::State, with) => {
-                    let (state, mut file) = state::read::<State>(only(with)?)?;
-                    let connections = state::read_connections(&state, &mut file)?;
-                    break (state, connections);
+                    return Prepared::new(Some(channel), sockets, only(with)?);
                 }
                 (ToSuccessor::Abandoned { why }, _) => bail!("the other server goes on: {why}"),
                 (other, _) => return Err(unexpected(&other)),
             }
-        };
-        let (clients, left) = (sockets.len(), connections.len());
-        ensure!(clients == left, "{clients} clients came, and the state has {left}");
-        let clients = sockets.into_iter().map(Arc::new).zip(connections).collect();
-        Ok(Prepared { channel, clients, state })
+        }
     }
 }
 
 impl Prepared {
+    fn new(channel: Option<Channel>, sockets: Vec<OwnedFd>, state: OwnedFd) -> Result<Self> {
+        let (state, mut file) = state::read::<State>(state)?;
+        let connections = state::read_connections(&state, &mut file)?;
+        let (clients, left) = (sockets.len(), connections.len());
+        ensure!(clients == left, "{clients} clients came, and the state has {left}");
+        let clients = sockets.into_iter().map(Arc::new).zip(connections).collect();
+        Ok(Self { channel, clients, state })
+    }
+
     /// Sets again what was set on the other one, before any client is served.
     pub(crate) fn set(&self, control: &ControlHandle) {
         control.set_again(&self.state.set);
         for disk in control.disks() {
-            if let Some(of) = self.state.disks.iter().find(|of| of.name == disk.name) {
-                let (failed_syncs, learned_depth) = (of.failed_syncs.clone(), of.learned_depth);
-                disk.owner.take_over(LeftDisk { failed_syncs, learned_depth });
-            }
+            let known = self.state.disks.iter().find(|of| of.name == disk.name);
+            let learned_depth = known.and_then(|of| of.learned_depth);
+            let not_durable = self.state.not_durable.clone();
+            disk.owner.take_over(LeftDisk { not_durable, learned_depth });
         }
     }
 
     /// Waits until the other one serves no more, which is when this returns.
     pub(crate) fn take_over(&self) -> Result<()> {
-        self.channel.send(&ToPredecessor::Ready, &[])?;
+        let Some(channel) = &self.channel else { return Ok(()) };
+        channel.send(&ToPredecessor::Ready, &[])?;
         // However long that is: only it knows who serves.
-        match self.channel.receive(None).context("the other server goes on, or has ended")?.0 {
+        match channel.receive(None).context("the other server goes on, or has ended")?.0 {
             ToSuccessor::Go => Ok(()),
             ToSuccessor::Abandoned { why } => bail!("the other server goes on: {why}"),
             other => Err(unexpected(&other)),
@@ -141,7 +169,7 @@ impl Prepared {
 
 /// Has the owner of its disk serve a client of the server before.
 fn connect_again(socket: Fd, left: LeftConnection, exports: &ServedExports) -> Option<()> {
-    let LeftConnection { session, refused, input, output } = left;
+    let LeftConnection { session, input, resumed } = left;
     let name = &session.export.name;
     let is_tcp = matches!(
         rustix::net::sockopt::socket_domain(&socket),
@@ -166,10 +194,21 @@ fn connect_again(socket: Fd, left: LeftConnection, exports: &ServedExports) -> O
             return None;
         }
     };
-    let (export, resumed) = (Arc::clone(&entry.export), Some(Resumed { refused, output }));
+    let (export, resumed) = (Arc::clone(&entry.export), Some(resumed));
     let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
     entry.owner.connect(new);
     Some(())
+}
+
+/// Takes sockets and files, of which some have names that a service manager has given them.
+fn inherit(all: Vec<OwnedFd>, names: &BTreeMap<usize, String>, passed: &Passed) -> io::Result<()> {
+    for (place, descriptor) in all.into_iter().enumerate() {
+        match names.get(&place) {
+            Some(name) => passed.add(name.clone(), descriptor),
+            None => passed.inherited.add(descriptor)?,
+        }
+    }
+    Ok(())
 }
 
 /// Says that these descriptors have come.

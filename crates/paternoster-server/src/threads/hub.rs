@@ -266,23 +266,23 @@ impl Transport for Hub {
     fn hold(&mut self) {
         self.is_stopping = true;
         self.holds += 1;
-        // It may be of the order before.
-        self.threads.iter_mut().for_each(|far| far.held = None);
         let order = self.holds;
         self.send_all(|| ToThread::Hold(order));
     }
 
-    fn held(&mut self) -> Option<Vec<HeldConnection>> {
-        let of_thread = |far: &Far| match &far.held {
-            None if far.post.post.is_gone() => Some(Vec::new()),
-            held => held.clone(),
-        };
-        let held = self.threads.iter().map(of_thread).collect::<Option<Vec<_>>>()?;
-        Some(held.into_iter().flatten().collect())
+    fn are_held(&self) -> bool {
+        self.threads.iter().all(|far| far.held.is_some() || far.post.post.is_gone())
+    }
+
+    fn held(&mut self) -> Vec<HeldConnection> {
+        self.threads.iter_mut().flat_map(|far| far.held.take().unwrap_or_default()).collect()
     }
 
     fn go_on(&mut self) {
         self.is_stopping = false;
+        // What comes of this order from now on nobody wants.
+        self.holds += 1;
+        self.threads.iter_mut().for_each(|far| far.held = None);
         self.send_all(|| ToThread::GoOn);
     }
 

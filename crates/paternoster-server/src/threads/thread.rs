@@ -255,10 +255,10 @@ impl Disk {
             way.post.send(ToOwner::Drained);
         }
         if let Stage::Holding(order) = self.stage
-            && let Some(held) = clients.held()
+            && clients.are_held()
         {
             self.stage = Stage::Held;
-            way.post.send(ToOwner::Held(order, held));
+            way.post.send(ToOwner::Held(order, clients.held()));
         }
         way.post.send_kept();
     }

@@ -52,6 +52,8 @@ pub(super) struct Device {
     pub(super) waiting: VecDeque<QueueId>,
     /// An order that waits until requests are done.
     pub(super) order: Option<Waits>,
+    /// Whether a request was left unanswered, for another server.
+    pub(super) has_given_up: bool,
     /// Why it ends, once it does: when the disk works on none of its requests.
     pub(super) leave: Option<Leave>,
     pub(super) answers: Answers,
@@ -114,6 +116,7 @@ impl Device {
             inflight: None,
             rings: BTreeMap::new(),
             in_flight: 0,
+            has_given_up: false,
             held: 0,
             of_broken: 0,
             waiting: VecDeque::new(),

@@ -123,12 +123,17 @@ impl Devices {
         self.stops = true;
     }
 
-    /// The server is not stopped after all: front-ends attach anew, and find in flight what was
-    /// given up.
+    /// The server is not stopped after all. A device of which something was given up has its
+    /// front-end attach anew, and find that in flight; the others go on.
     pub(crate) fn go_on(&mut self, site: &mut OwnSite<'_>) {
         self.stops = false;
-        for session in self.all.keys().collect::<Vec<_>>() {
+        let sessions: Vec<_> = self.all.iter().map(|(id, one)| (id, one.has_given_up)).collect();
+        for (session, _) in sessions.into_iter().filter(|(_, has_given_up)| *has_given_up) {
             self.end(site, session, Leave::HandOver);
+        }
+        let now = site.now();
+        for id in self.queues.keys().collect::<Vec<_>>() {
+            self.queue(id, now);
         }
     }
 
@@ -202,7 +207,10 @@ impl Devices {
         let status = match outcome.result {
             Ok(payload) => copy_in(site, &taken, payload),
             // It was cancelled.
-            Err(Errno::SHUTDOWN) => return,
+            Err(Errno::SHUTDOWN) => {
+                self.all[session].has_given_up = true;
+                return;
+            }
             // There is no page where it was to be read to.
             Err(Errno::FAULT) => return self.end(site, session, Leave::MemoryGone),
             Err(Errno::OPNOTSUPP) => Status::Unsupported,

@@ -52,6 +52,8 @@ const PIECES: usize = 16;
 #[derive(Clone, Copy, Debug)]
 enum Token {
     Accept(u64),
+    /// A connection has come that may be accepted without waiting for it.
+    Arrived(u64),
     Readable(SessionId),
     HungUp(SessionId),
     Wake,
@@ -166,6 +168,7 @@ impl FrontEnds {
     fn handle(&mut self, completion: Completion<Token>) {
         let Completion { token, result, output } = completion;
         match token {
+            Token::Arrived(number) => self.accept(number),
             Token::Accept(number) => self.accepted(number, output.into_socket(), result),
             Token::Readable(id) => {
                 if let Some(front_end) = self.all.get_mut(id) {
@@ -254,6 +257,12 @@ impl FrontEnds {
                     tracing::warn!(left_out = line.left_out, "{kind}");
                 }
                 self.paused.push((deadline(ACCEPT_PAUSE), number));
+            }
+            // The server before has left the socket so.
+            (None, Err(Errno::AGAIN)) => {
+                if let Some(listener) = self.listeners.get(&number) {
+                    self.ring.poll_readable(Token::Arrived(number), &listener.socket);
+                }
             }
             // The front-end has given up before it was accepted.
             (None, _) => self.accept(number),
