@@ -78,11 +78,10 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     };
     match (successor, start) {
         (Some(successor), Start::TakeOver { is_tried: true, .. }) => return successor.leave(),
-        (Some(successor), _) => take_over(successor, &server, &control, &passed)?,
+        (Some(successor), _) => take_over(successor, &server, &control, (&passed, &stored))?,
         (None, _) => {}
     }
     server.open()?;
-    manager.forget(&stored);
     sandbox::serves();
     reload_at(hang_up, control.clone()).context("cannot start the thread of reloads")?;
     let hand_over = HandOver::new(for_control.waits_at());
@@ -99,7 +98,7 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     if why == "SIGTERM" && hand_over.armed_for().is_some() {
-        handover::leave_to_manager(&estate, &hand_over);
+        handover::leave_to_manager(manager, &estate, &hand_over);
     }
     if !hand_over.forbid() {
         tracing::info!("handed over: {why}");
@@ -184,8 +183,18 @@ fn connect(
 ) -> Result<Option<(Successor, Records)>> {
     let Start::TakeOver { at, .. } = start else {
         let store = passed.take_store();
-        let of_store = (!store.is_empty()).then(|| Successor::of_store(store, passed));
-        return of_store.transpose();
+        if store.is_whole() {
+            return Successor::of_store(store, passed).map(Some);
+        }
+        let left = store.names();
+        if !left.is_empty() {
+            tracing::warn!(
+                "the server before has left a part of what it had to the service manager: it \
+                 cannot be gone on with"
+            );
+            ServiceManager::OF_PROCESS.forget(&left);
+        }
+        return Ok(None);
     };
     let at = match (at, &config.ctl) {
         (Some(at), _) => at.clone(),
@@ -208,13 +217,15 @@ fn take_over(
     successor: Successor,
     server: &Server,
     control: &ControlHandle,
-    passed: &Passed,
+    (passed, stored): (&Passed, &[String]),
 ) -> Result<()> {
     let prepared = successor.prepared()?;
     prepared.set(control);
     prepared.take_over()?;
     passed.inherited.take_over();
     passed.inherited.end();
+    // Before anything is done of it: it must not be done again.
+    ServiceManager::OF_PROCESS.forget(stored);
     let clients = prepared.serve_clients(server.exports());
     tracing::info!("has taken over from another server, with {clients} clients");
     Ok(())

@@ -1,7 +1,7 @@
 //! One of two servers between which clients are handed over, and a test in the place of the other
 //! one, which is gone at each step.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Stdio;
@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept, bind, connect, listen, recv, sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
+    connect, listen, recvmsg, sendmsg, socket_with,
 };
 use serde_json::{Value, json};
 
@@ -48,11 +49,33 @@ impl Other {
         sendmsg(&self.0, &bytes, &mut control, SendFlags::empty()).expect("it is there");
     }
 
-    /// What it says next; its descriptors are closed.
+    /// What it says next.
     fn hear(&self) -> Value {
+        self.hear_with().0
+    }
+
+    /// The same, with how many descriptors, which are closed.
+    fn hear_with(&self) -> (Value, usize) {
         let mut room = [0; 4096];
-        let (_, len) = recv(&self.0, &mut room, RecvFlags::empty()).expect("it is there");
-        serde_json::from_slice(&room[..len]).unwrap_or_default()
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [IoSliceMut::new(&mut room)];
+        let heard = recvmsg(&self.0, &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC);
+        let len = heard.expect("it is there").bytes;
+        let with = control.drain().map(|message| match message {
+            RecvAncillaryMessage::ScmRights(rights) => rights.count(),
+            _ => 0,
+        });
+        let with = with.sum();
+        (serde_json::from_slice(&room[..len]).unwrap_or_default(), with)
+    }
+
+    /// Takes descriptors, which come with that message, and says so.
+    fn take(&self, message: &str) -> u64 {
+        let (said, descriptors) = self.hear_with();
+        assert_eq!(said, json!(message));
+        self.say(&json!({"taken": {"descriptors": descriptors}}), &[]);
+        descriptors as u64
     }
 }
 
@@ -66,17 +89,13 @@ fn take_over_up_to(step: usize, at: &Path) {
     let offer = other.hear();
     let mut left = offer["offer"]["descriptors"].as_u64().expect("an offer");
     while step > 1 && left > 0 {
-        assert_eq!(other.hear(), json!("descriptors"));
-        let some = left.min(253);
-        other.say(&json!({"taken": {"descriptors": some}}), &[]);
-        left -= some;
+        left -= other.take("descriptors");
     }
     if step > 2 {
         other.say(&json!("prepared"), &[]);
     }
     if step > 3 {
-        assert_eq!(other.hear(), json!("clients"));
-        other.say(&json!({"taken": {"descriptors": 1}}), &[]);
+        other.take("clients");
     }
     if step > 4 {
         assert_eq!(other.hear(), json!("state"));
@@ -102,13 +121,10 @@ fn server_goes_on_wherever_the_one_that_takes_over_is_killed() {
     slow.say(&json!({"hello": {"formats": [1], "version": "test"}}), &[]);
     let mut left = slow.hear()["offer"]["descriptors"].as_u64().expect("an offer");
     while left > 0 {
-        assert_eq!(slow.hear(), json!("descriptors"));
-        slow.say(&json!({"taken": {"descriptors": left}}), &[]);
-        left = 0;
+        left -= slow.take("descriptors");
     }
     slow.say(&json!("prepared"), &[]);
-    assert_eq!(slow.hear(), json!("clients"));
-    slow.say(&json!({"taken": {"descriptors": 1}}), &[]);
+    slow.take("clients");
     assert_eq!(slow.hear(), json!("state"));
     wire.write_and_read_back(7);
     let took = begun.elapsed();

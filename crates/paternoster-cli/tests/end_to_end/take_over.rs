@@ -17,7 +17,7 @@ use crate::support::{Served, check_found, eventually, paternoster, temp_dir, too
 use crate::wire::Wire;
 
 fn times() -> usize {
-    std::env::var("TAKE_OVERS").map_or(6, |times| times.parse().expect("a number"))
+    std::env::var("TAKE_OVERS").map_or(4, |times| times.parse().expect("a number"))
 }
 
 /// A folder with an image of so many bytes, and the file of a server that has it as export `disk`;

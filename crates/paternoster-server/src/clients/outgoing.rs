@@ -88,8 +88,9 @@ impl Outgoing {
     /// Adds replies that are encoded, in pieces that can be sent and given back one by one.
     pub(super) fn add(&mut self, encoded: &[u8]) {
         self.flush_tail();
+        let is_large = encoded.len() > SMALL_DATA;
         for part in encoded.chunks(RESUMED) {
-            self.push(Bytes::copy_from_slice(part), part.len() > SMALL_DATA);
+            self.push(Bytes::copy_from_slice(part), is_large);
         }
     }
 

@@ -142,11 +142,11 @@ impl From<io::Error> for Ended {
 
 /// Leaves all that a server has to the service manager, for the next server to go on with. Where it
 /// cannot, the server serves as before, and has to end by itself.
-pub(crate) fn leave_to_manager(estate: &Estate, hand_over: &HandOver) {
+pub(crate) fn leave_to_manager(manager: ServiceManager, estate: &Estate, hand_over: &HandOver) {
     let stopped = Stopped { estate, hand_over };
     let held = estate.control.catalogue().hold_changes();
     let left = held.map_err(Ended::Refused).and_then(|unchanging| {
-        let left = stopped.store();
+        let left = stopped.store(manager);
         match &left {
             Ok(_) => std::mem::forget(unchanging),
             Err(_) => stopped.go_on(),
@@ -336,24 +336,32 @@ impl Stopped<'_> {
     }
 
     /// Leaves all to the service manager. Returns how many clients; an error where it does not take
-    /// that, or the server cannot stop: then it serves as before.
-    fn store(&self) -> Result<usize, Ended> {
+    /// that, or the server cannot stop: then nothing is left there, and the server may go on.
+    fn store(&self, manager: ServiceManager) -> Result<usize, Ended> {
         let files = files(self.estate).map_err(Ended::Refused)?;
         self.estate.gate.close(ENTER);
         let (state, connections) = self.stop(Instant::now())?;
-        let (offer, descriptors) = self.estate.offer(files);
-        let [offer, state] =
-            [state::write(&offer, &[])?, state::write(&state, &connections)?].map(Arc::new);
-        let sockets = connections.iter().map(|held| &held.socket);
-        let all = descriptors.iter().map(|fd| (Stored::Descriptor, fd));
-        let all = all.chain(sockets.map(|fd| (Stored::Client, fd))).enumerate();
-        for (number, (kind, fd)) in all {
-            ServiceManager::store(&kind.name(number), fd)?;
+        // Those of socket units it passes itself.
+        let own = self.estate.sockets.iter().filter(|(name, _)| name.is_none());
+        let estate = Estate { sockets: own.cloned().collect(), ..self.estate.clone() };
+        let (offer, descriptors) = estate.offer(files);
+        let of = |kind: Stored, all: Vec<Fd>| {
+            all.into_iter().enumerate().map(move |(number, fd)| (kind.name(number), fd))
+        };
+        let clients = connections.iter().map(|held| held.socket.clone()).collect();
+        let offer = vec![Arc::new(state::write(&offer, &[])?)];
+        let state = vec![Arc::new(state::write(&state, &connections)?)];
+        // The state is the last: where it is missing, nothing was left.
+        let all: Vec<_> = of(Stored::Descriptor, descriptors)
+            .chain(of(Stored::Client, clients))
+            .chain(of(Stored::Offer, offer))
+            .chain(of(Stored::State, state))
+            .collect();
+        let stored = all.iter().try_for_each(|(name, fd)| ServiceManager::store(name, fd));
+        if let Err(error) = stored.and_then(|()| ServiceManager::wait_until_heard()) {
+            manager.forget(&all.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+            return Err(error.into());
         }
-        ServiceManager::store(&Stored::Offer.name(0), &offer)?;
-        // Last: where it is missing, nothing was left.
-        ServiceManager::store(&Stored::State.name(0), &state)?;
-        ServiceManager::wait_until_heard()?;
         *self.hand_over.fate() = Fate::HandedOver;
         Ok(connections.len())
     }

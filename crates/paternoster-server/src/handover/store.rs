@@ -26,6 +26,13 @@ pub(super) enum Stored {
 const OURS: &str = "pn-";
 
 impl Stored {
+    const ALL: [Self; 4] = [Self::Descriptor, Self::Client, Self::Offer, Self::State];
+
+    /// The number of the one of that name, if it is one of these.
+    fn number(self, name: &str) -> Option<usize> {
+        name.strip_prefix(OURS)?.strip_prefix(self.word())?.strip_prefix('-')?.parse().ok()
+    }
+
     fn word(self) -> &'static str {
         match self {
             Self::Descriptor => "descriptor",
@@ -51,7 +58,8 @@ pub(crate) struct Store {
 impl Store {
     /// Takes a descriptor that the manager has passed, or returns it if it is no store's.
     pub(crate) fn take(&mut self, name: &str, descriptor: OwnedFd) -> Option<OwnedFd> {
-        if !name.starts_with(OURS) {
+        let of = |kind: &Stored| kind.number(name).is_some();
+        if !Stored::ALL.iter().any(of) {
             return Some(descriptor);
         }
         self.all.insert(name.to_owned(), descriptor);
@@ -63,14 +71,14 @@ impl Store {
         self.all.keys().cloned().collect()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// Returns whether a server has left all that it had: the state comes last.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.all.contains_key(&Stored::State.name(0))
     }
 
     /// Takes those of a kind, in their order.
     pub(super) fn all_of(&mut self, kind: Stored) -> Vec<OwnedFd> {
-        let prefix = format!("{OURS}{}-", kind.word());
-        let number = |name: &String| name.strip_prefix(&prefix)?.parse::<usize>().ok();
+        let number = |name: &String| kind.number(name);
         let names: Vec<_> =
             self.all.keys().filter(|name| number(name).is_some()).cloned().collect();
         let mut numbered: Vec<_> =
@@ -99,7 +107,10 @@ mod tests {
             let (name, number) = (Stored::Client.name(number), number.to_string());
             assert!(store.take(&name, file(&number)).is_none());
         }
-        assert!(store.take("nbd", file("")).is_some(), "a socket unit's");
+        for other in ["nbd", "pn-nbd", "pn-client-", "pn-client-x"] {
+            assert!(store.take(other, file("")).is_some(), "{other:?} is a socket unit's");
+        }
+        assert!(!store.is_whole(), "there is no state");
         assert!(store.all_of(Stored::State).is_empty());
         let read = |fd: OwnedFd| {
             let (mut text, mut file) = (String::new(), File::from(fd));
@@ -108,6 +119,6 @@ mod tests {
         };
         let clients: Vec<_> = store.all_of(Stored::Client).into_iter().map(read).collect();
         assert_eq!(clients, ["0", "2", "10"]);
-        assert!(store.is_empty());
+        assert!(store.names().is_empty());
     }
 }

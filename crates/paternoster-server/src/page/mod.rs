@@ -30,9 +30,9 @@ const PLACE: &str = "/*PICTURE*/null";
 
 /// How old a picture may be that another viewer is given too: that, or
 const AGE: Duration = Duration::from_millis(900);
-/// so many times what it took. Of that a disk's thread has a tenth, and so a hundredth of its time
+/// so many times what it took, most of it time of a disk's thread. So at most a hundredth of that
 /// goes into pictures, however many tenants there are.
-const TIMES: u32 = 10;
+const TIMES: u32 = 100;
 /// How old a reading may be that the next one is compared with; else two are taken, a second apart.
 const OLDEST: Duration = Duration::from_secs(60);
 
