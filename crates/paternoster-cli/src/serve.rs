@@ -33,7 +33,8 @@ pub(crate) struct Args {
     ///
     /// A mistake ends with status 1. What is taken (a port, a socket, a lock, a device) is reported
     /// with its holder, as is what the machine refuses; that ends with status 1 only under
-    /// --check=start, as a running server holds its own sockets. Everything is tried as the user
+    /// --check=start, as a running server holds its own sockets, and --check=take-over, which asks
+    /// that server for them and stops nothing. Everything is tried as the user
     /// who runs the check, also on other NBD servers; what is free is taken for a moment, as at the
     /// start.
     #[arg(
@@ -45,8 +46,7 @@ pub(crate) struct Args {
     )]
     check: Option<Check>,
 
-    /// Go on where a server that runs stops: its clients notice a pause of some milliseconds, and
-    /// nothing else
+    /// Take over from a running server: its NBD clients stay connected, and see a short pause
     ///
     /// It waits at SOCKET, which is beside its control socket: handover.sock beside ctl.sock. Until
     /// this server could serve all that CONFIG says, the other one serves; if anything is wrong, it

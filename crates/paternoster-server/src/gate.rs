@@ -4,7 +4,7 @@
 //!   closed ──open──▶ open ──close──▶ closing ──no negotiation is left──▶ closed ──stop──▶ ended
 //! ```
 //!
-//! Who connects while it is closed waits in the backlog of the socket.
+//! New connections wait in the backlog of the socket while it is closed.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

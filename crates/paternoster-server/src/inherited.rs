@@ -28,7 +28,7 @@ use crate::uri::Place;
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     all: Mutex<Descriptors>,
-    is_ours: Ours,
+    is_ours: Ownership,
     /// The permission bits that files of sockets are to have.
     modes: Mutex<Vec<(PathBuf, u32)>>,
 }
@@ -42,9 +42,9 @@ struct Descriptors {
 
 /// Whether what was handed over is this server's: the other one serves until then.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ours(Arc<AtomicBool>);
+pub(crate) struct Ownership(Arc<AtomicBool>);
 
-impl Ours {
+impl Ownership {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -56,7 +56,7 @@ impl Inherited {
     }
 
     /// Whether it is this server's.
-    pub(crate) fn ours(&self) -> Ours {
+    pub(crate) fn ours(&self) -> Ownership {
         self.is_ours.clone()
     }
 

@@ -14,7 +14,7 @@ use crate::catalogue::Records;
 use crate::config::{Config, ListenAddress};
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, CtlServer, ReloadMode};
-use crate::handover::{self, Estate, HandOver, Successor};
+use crate::handover::{self, HandOver, Source, Successor};
 use crate::page;
 use crate::passed::Passed;
 use crate::sandbox;
@@ -87,10 +87,10 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     let hand_over = HandOver::new(for_control.waits_at());
     let control = control.with_hand_over(hand_over.clone());
     let (answering, waiting) = Answering::start(config, for_control, &control)?;
-    let estate =
-        Estate { control, gate: server.gate(), sockets: sockets(config, &server, &answering) };
+    let source =
+        Source { control, gate: server.gate(), sockets: sockets(config, &server, &answering) };
     if let Some(listener) = waiting {
-        handover::serve(listener, estate.clone(), hand_over.clone(), ends.clone())
+        handover::serve(listener, source.clone(), hand_over.clone(), ends.clone())
             .context("cannot start the thread of hand-overs")?;
     }
     let lines = [server.uris(), server.machines()].concat();
@@ -98,7 +98,7 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     if why == "SIGTERM" && hand_over.armed_for().is_some() {
-        handover::leave_to_manager(manager, &estate, &hand_over);
+        handover::leave_to_manager(manager, &source, &hand_over);
     }
     if !hand_over.forbid() {
         tracing::info!("handed over: {why}");

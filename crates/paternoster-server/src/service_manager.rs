@@ -97,7 +97,7 @@ impl ServiceManager {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         let mut polled = [PollFd::new(&ours, PollFlags::empty())];
         match poll(&mut polled, Some(&patience))? {
-            0 => Err(io::Error::other("the service manager does not answer")),
+            0 => Err(io::Error::other("it does not answer")),
             _ => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::config::ListenAddress;
 use crate::holder;
-use crate::inherited::Ours;
+use crate::inherited::Ownership;
 use crate::passed::{NotPassed, Passed};
 use crate::uri::Place;
 
@@ -210,7 +210,7 @@ impl BoundSocket {
 pub(crate) struct SocketFile {
     path: PathBuf,
     /// Whether it is ours, if another server had it.
-    is_ours: Option<Ours>,
+    is_ours: Option<Ownership>,
 }
 
 impl SocketFile {
@@ -220,14 +220,14 @@ impl SocketFile {
     }
 
     /// Of a socket of the server before, which has it until it is ours.
-    fn inherited(path: &Path, is_ours: Ours) -> Self {
+    fn inherited(path: &Path, is_ours: Ownership) -> Self {
         Self { path: path.to_owned(), is_ours: Some(is_ours) }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if self.is_ours.as_ref().is_none_or(Ours::is_set) {
+        if self.is_ours.as_ref().is_none_or(Ownership::is_set) {
             // Where somebody else has removed it, so much the better.
             let _ = fs::remove_file(&self.path);
         }

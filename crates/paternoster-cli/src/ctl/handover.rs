@@ -17,8 +17,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "PROGRAM")]
     check: Option<PathBuf>,
 
-    /// Have SIGTERM, within a minute, leave the server's sockets, images and clients to the service
-    /// manager that has started it, for the server that this starts next
+    /// On SIGTERM within 60 s, leave sockets, images and clients in systemd's descriptor store; the
+    /// server that systemd starts next goes on with them
     #[arg(long)]
     to_store: bool,
 }

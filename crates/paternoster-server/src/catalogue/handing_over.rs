@@ -1,10 +1,16 @@
 //! What is served stays as it is while another server takes over.
 
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use paternoster_disk::Fd;
 
 use super::{Catalogue, Store, UnderWay, Volume};
+
+/// How long whoever changes something is waited for, and how soon to look again.
+const SOON: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Nothing that is served changes for as long as this is there.
 pub(crate) struct Unchanging<'c> {
@@ -15,8 +21,7 @@ pub(crate) struct Unchanging<'c> {
 impl Catalogue {
     /// Has nothing change, unless something does.
     pub(crate) fn hold_changes(&self) -> Result<Unchanging<'_>, String> {
-        let busy = |_| "a reload, a change of a group or disk, or another hand-over is under way";
-        let following = self.following.try_lock().map_err(busy)?;
+        let following = self.following_soon()?;
         if following.goes_on() {
             return Err("what a reload has begun is under way".to_owned());
         }
@@ -24,11 +29,10 @@ impl Catalogue {
         if let Some(name) = state.changing.first() {
             return Err(format!("an operation is under way: {name:?} is being changed"));
         }
-        // Its record does not say so, and the next server would serve it.
+        // Its record does not say why, and the next server would try to serve it.
         let is_told = |volume: &&Volume| {
-            let record = volume.asked.recorded.as_ref();
-            let is_going = record.is_some_and(|record| record.removing.is_some());
-            volume.stage.served().is_some() || !(volume.sync_failed || is_going)
+            let is_lost = volume.sync_failed || !volume.asked.is_of_file;
+            volume.stage.served().is_some() || !is_lost
         };
         if let Some(volume) = state.volumes.values().find(|volume| !is_told(volume)) {
             return Err(format!(
@@ -39,6 +43,23 @@ impl Catalogue {
         state.is_handing_over = true;
         drop(state);
         Ok(Unchanging { catalogue: self, _following: following })
+    }
+
+    /// The lock of [`following`](Self::following), unless somebody has it for long: whoever has to
+    /// end cannot wait.
+    fn following_soon(&self) -> Result<MutexGuard<'_, UnderWay>, String> {
+        let begun = Instant::now();
+        loop {
+            match self.following.try_lock() {
+                Ok(following) => return Ok(following),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < SOON => thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => {
+                    let busy = "a reload, a change of a group or disk, or another hand-over";
+                    return Err(format!("{busy} is under way"));
+                }
+            }
+        }
     }
 
     /// What another server needs beside the files of disks: the directory of records, and the

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Before `go` only the predecessor serves, after it only the successor. What goes wrong before
-//! that leaves the predecessor as it was: it goes on, and the other one ends with an error. The
+//! that has the predecessor go on, and the other one ends with an error. The
 //! sockets, images and clients are the very descriptors, so locks stay held, nobody reconnects,
 //! and the kernel reports a failed write-back to whoever serves.
 
@@ -26,7 +26,7 @@ mod successor;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::predecessor::{Estate, HandOver, leave_to_manager, serve};
+pub(crate) use self::predecessor::{HandOver, Source, leave_to_manager, serve};
 #[cfg(test)]
 pub(crate) use self::state::{LeftConnection, read_back, written};
 pub(crate) use self::store::Store;

@@ -42,7 +42,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// What a server has that another one goes on with.
 #[derive(Clone)]
-pub(crate) struct Estate {
+pub(crate) struct Source {
     pub(crate) control: ControlHandle,
     pub(crate) gate: Gate,
     /// Sockets that listen, but for those of virtual machines; with the name that a service
@@ -50,9 +50,9 @@ pub(crate) struct Estate {
     pub(crate) sockets: Vec<(Option<String>, Fd)>,
 }
 
-/// Whether the server has been handed over, or ends by itself.
+/// Whether the server serves, ends, or has been handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Serving {
     Serves,
     Ends,
     HandedOver,
@@ -67,7 +67,7 @@ pub(crate) struct HandOver(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    fate: Mutex<Fate>,
+    serving: Mutex<Serving>,
     /// Until when SIGTERM leaves all to the service manager.
     armed_until: Mutex<Option<Instant>>,
     /// Where the server waits for another one.
@@ -77,8 +77,8 @@ struct Shared {
 impl HandOver {
     /// That of a server which waits there for another one, if it does.
     pub(crate) fn new(socket: Option<PathBuf>) -> Self {
-        let (fate, armed_until) = (Mutex::new(Fate::Serves), Mutex::default());
-        Self(Arc::new(Shared { fate, armed_until, socket }))
+        let (serving, armed_until) = (Mutex::new(Serving::Serves), Mutex::default());
+        Self(Arc::new(Shared { serving, armed_until, socket }))
     }
 
     /// Where the server waits for another one.
@@ -86,8 +86,8 @@ impl HandOver {
         self.0.socket.as_deref()
     }
 
-    fn fate(&self) -> MutexGuard<'_, Fate> {
-        self.0.fate.lock().unwrap_or_else(PoisonError::into_inner)
+    fn serving(&self) -> MutexGuard<'_, Serving> {
+        self.0.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn armed_until(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -108,11 +108,11 @@ impl HandOver {
 
     /// The server ends by itself. Returns whether it does: not where another one serves already.
     pub(crate) fn forbid(&self) -> bool {
-        let mut fate = self.fate();
-        if *fate == Fate::HandedOver {
+        let mut serving = self.serving();
+        if *serving == Serving::HandedOver {
             return false;
         }
-        *fate = Fate::Ends;
+        *serving = Serving::Ends;
         true
     }
 }
@@ -142,9 +142,9 @@ impl From<io::Error> for Ended {
 
 /// Leaves all that a server has to the service manager, for the next server to go on with. Where it
 /// cannot, the server serves as before, and has to end by itself.
-pub(crate) fn leave_to_manager(manager: ServiceManager, estate: &Estate, hand_over: &HandOver) {
-    let stopped = Stopped { estate, hand_over };
-    let held = estate.control.catalogue().hold_changes();
+pub(crate) fn leave_to_manager(manager: ServiceManager, source: &Source, hand_over: &HandOver) {
+    let stopped = Stopped { source, hand_over };
+    let held = source.control.catalogue().hold_changes();
     let left = held.map_err(Ended::Refused).and_then(|unchanging| {
         let left = stopped.store(manager);
         match &left {
@@ -166,7 +166,7 @@ pub(crate) fn leave_to_manager(manager: ServiceManager, estate: &Estate, hand_ov
 /// process. Who has taken over is told by `ends`.
 pub(crate) fn serve(
     listener: Fd,
-    estate: Estate,
+    source: Source,
     hand_over: HandOver,
     ends: mpsc::Sender<String>,
 ) -> io::Result<()> {
@@ -180,7 +180,7 @@ pub(crate) fn serve(
                     continue;
                 }
             };
-            match attend(socket, &estate, &hand_over) {
+            match answer_successor(socket, &source, &hand_over) {
                 Ok(to) => {
                     // The server may have ended already.
                     let _ = ends.send(to);
@@ -201,7 +201,11 @@ pub(crate) fn serve(
 }
 
 /// Hands over to who has connected. Returns the words for that.
-fn attend(socket: OwnedFd, estate: &Estate, hand_over: &HandOver) -> Result<String, Ended> {
+fn answer_successor(
+    socket: OwnedFd,
+    source: &Source,
+    hand_over: &HandOver,
+) -> Result<String, Ended> {
     let peer = sockopt::socket_peercred(&socket).map_err(io::Error::from)?;
     let channel = Channel::new(socket)?;
     let refuse = |why: String| {
@@ -223,15 +227,15 @@ fn attend(socket: OwnedFd, estate: &Estate, hand_over: &HandOver) -> Result<Stri
         }
         other => return Err(unexpected(&other)),
     }
-    let unchanging = estate.control.catalogue().hold_changes().map_err(refuse)?;
-    let files = files(estate).map_err(refuse)?;
-    offer(&channel, estate, files)?;
+    let unchanging = source.control.catalogue().hold_changes().map_err(refuse)?;
+    let files = files(source).map_err(refuse)?;
+    offer(&channel, source, files)?;
     match channel.receive(Some(PREPARED))?.0 {
         ToPredecessor::Prepared => {}
         ToPredecessor::Leave => return Err(Ended::Tried),
         other => return Err(unexpected(&other)),
     }
-    let stopped = Stopped { estate, hand_over };
+    let stopped = Stopped { source, hand_over };
     match stopped.hand_over(&channel) {
         Ok((clients, stall)) => {
             // Nothing is to change here any more.
@@ -254,9 +258,9 @@ fn unexpected(message: &ToPredecessor) -> Ended {
 }
 
 /// The images of all disks, and what else is a file.
-fn files(estate: &Estate) -> Result<Vec<Fd>, String> {
-    let mut files = estate.control.catalogue().to_hand_over();
-    for disk in estate.control.disks() {
+fn files(source: &Source) -> Result<Vec<Fd>, String> {
+    let mut files = source.control.catalogue().to_hand_over();
+    for disk in source.control.disks() {
         let answer = disk.owner.files().recv_timeout(ANSWER);
         let of_disk = answer.map_err(|_| format!("disk {:?} does not answer", disk.name))?;
         files.extend(of_disk?);
@@ -264,7 +268,7 @@ fn files(estate: &Estate) -> Result<Vec<Fd>, String> {
     Ok(files)
 }
 
-impl Estate {
+impl Source {
     /// What there is before anything stops: sockets, these files, and what requests have made.
     fn offer(&self, files: Vec<Fd>) -> (Offer, Vec<Fd>) {
         let names = self.sockets.iter().enumerate();
@@ -277,8 +281,8 @@ impl Estate {
 }
 
 /// Sends all that is needed before anything stops.
-fn offer(channel: &Channel, estate: &Estate, files: Vec<Fd>) -> Result<(), Ended> {
-    let (offer, descriptors) = estate.offer(files);
+fn offer(channel: &Channel, source: &Source, files: Vec<Fd>) -> Result<(), Ended> {
+    let (offer, descriptors) = source.offer(files);
     let message = ToSuccessor::Offer {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -307,14 +311,14 @@ fn send_all(
 
 /// A server that is about to stop, or has stopped, for another one.
 struct Stopped<'e> {
-    estate: &'e Estate,
+    source: &'e Source,
     hand_over: &'e HandOver,
 }
 
 impl Stopped<'_> {
     /// Hands over. Returns how many clients, and how long nobody served them.
     fn hand_over(&self, channel: &Channel) -> Result<(usize, Duration), Ended> {
-        if !self.estate.gate.close(ENTER) {
+        if !self.source.gate.close(ENTER) {
             tracing::debug!("some who negotiate will have to connect again");
         }
         let begun = Instant::now();
@@ -326,25 +330,25 @@ impl Stopped<'_> {
             ToPredecessor::Ready => {}
             other => return Err(unexpected(&other)),
         }
-        let mut fate = self.hand_over.fate();
-        if *fate != Fate::Serves {
+        let mut serving = self.hand_over.serving();
+        if *serving != Serving::Serves {
             return Err(Ended::Abandoned("this server ends".to_owned()));
         }
         channel.send(&ToSuccessor::Go, &[])?;
-        *fate = Fate::HandedOver;
+        *serving = Serving::HandedOver;
         Ok((connections.len(), begun.elapsed()))
     }
 
     /// Leaves all to the service manager. Returns how many clients; an error where it does not take
     /// that, or the server cannot stop: then nothing is left there, and the server may go on.
     fn store(&self, manager: ServiceManager) -> Result<usize, Ended> {
-        let files = files(self.estate).map_err(Ended::Refused)?;
-        self.estate.gate.close(ENTER);
+        let files = files(self.source).map_err(Ended::Refused)?;
+        self.source.gate.close(ENTER);
         let (state, connections) = self.stop(Instant::now())?;
         // Those of socket units it passes itself.
-        let own = self.estate.sockets.iter().filter(|(name, _)| name.is_none());
-        let estate = Estate { sockets: own.cloned().collect(), ..self.estate.clone() };
-        let (offer, descriptors) = estate.offer(files);
+        let own = self.source.sockets.iter().filter(|(name, _)| name.is_none());
+        let source = Source { sockets: own.cloned().collect(), ..self.source.clone() };
+        let (offer, descriptors) = source.offer(files);
         let of = |kind: Stored, all: Vec<Fd>| {
             all.into_iter().enumerate().map(move |(number, fd)| (kind.name(number), fd))
         };
@@ -360,15 +364,15 @@ impl Stopped<'_> {
         let stored = all.iter().try_for_each(|(name, fd)| ServiceManager::store(name, fd));
         if let Err(error) = stored.and_then(|()| ServiceManager::wait_until_heard()) {
             manager.forget(&all.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
-            return Err(error.into());
+            return Err(Ended::Abandoned(format!("the service manager: {error}")));
         }
-        *self.hand_over.fate() = Fate::HandedOver;
+        *self.hand_over.serving() = Serving::HandedOver;
         Ok(connections.len())
     }
 
     /// Has all disks stop.
     fn stop(&self, begun: Instant) -> Result<(State, Vec<HeldConnection>), Ended> {
-        let disks = self.estate.control.disks();
+        let disks = self.source.control.disks();
         let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.hold())).collect();
         let mut state = State { format: FORMAT, ..State::default() };
         let mut connections = Vec::new();
@@ -399,17 +403,17 @@ impl Stopped<'_> {
                  again with less load"
             )));
         }
-        state.set = self.estate.control.set_by_request().clone();
+        state.set = self.source.control.set_by_request().clone();
         Ok((state, connections))
     }
 
     /// Serves as before.
     fn go_on(&self) {
-        for disk in self.estate.control.disks() {
+        for disk in self.source.control.disks() {
             disk.owner.go_on();
         }
-        if *self.hand_over.fate() == Fate::Serves {
-            self.estate.gate.open();
+        if *self.hand_over.serving() == Serving::Serves {
+            self.source.gate.open();
         }
     }
 }

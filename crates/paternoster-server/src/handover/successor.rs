@@ -68,7 +68,7 @@ impl Successor {
         channel.send(&ToPredecessor::Hello { formats: vec![FORMAT], version }, &[])?;
         let (Offer { names, records, .. }, count) = match channel.receive(Some(ANSWER))? {
             (ToSuccessor::Offer { descriptors, .. }, with) => {
-                (state::read(only(with)?)?.0, descriptors)
+                (state::read(single(with)?)?.0, descriptors)
             }
             (ToSuccessor::Refuse { why }, _) => bail!("it refuses: {why}"),
             (other, _) => return Err(unexpected(&other)),
@@ -87,7 +87,7 @@ impl Successor {
     /// Goes on with what a server has left to the service manager.
     pub(crate) fn of_store(mut store: Store, passed: &Passed) -> Result<(Self, Records)> {
         let context = "cannot go on with what the server before has left to the service manager";
-        let offer = only(store.all_of(Stored::Offer)).context(context)?;
+        let offer = single(store.all_of(Stored::Offer)).context(context)?;
         let (Offer { names, records, .. }, _) = state::read(offer).context(context)?;
         inherit(store.all_of(Stored::Descriptor), &names, passed).context(context)?;
         Ok((Self { from: From::Store(store) }, records.read().context(context)?))
@@ -107,7 +107,7 @@ impl Successor {
             From::Channel(channel) => channel,
             From::Store(mut store) => {
                 let clients = store.all_of(Stored::Client);
-                let state = only(store.all_of(Stored::State))?;
+                let state = single(store.all_of(Stored::State))?;
                 return Prepared::new(None, clients, state);
             }
         };
@@ -117,7 +117,7 @@ impl Successor {
             match channel.receive(Some(STATE))? {
                 (ToSuccessor::Clients, with) => sockets.extend(taken(&channel, with)?),
                 (ToSuccessor::State, with) => {
-                    return Prepared::new(Some(channel), sockets, only(with)?);
+                    return Prepared::new(Some(channel), sockets, single(with)?);
                 }
                 (ToSuccessor::Abandoned { why }, _) => bail!("the other server goes on: {why}"),
                 (other, _) => return Err(unexpected(&other)),
@@ -218,7 +218,7 @@ fn taken(channel: &Channel, with: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// The one descriptor of a message that has one.
-fn only(with: Vec<OwnedFd>) -> Result<OwnedFd> {
+fn single(with: Vec<OwnedFd>) -> Result<OwnedFd> {
     let count = with.len();
     let mut with = with.into_iter();
     with.next().filter(|_| count == 1).with_context(|| format!("{count} descriptors, not one"))

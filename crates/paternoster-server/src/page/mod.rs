@@ -34,7 +34,7 @@ const AGE: Duration = Duration::from_millis(900);
 /// goes into pictures, however many tenants there are.
 const TIMES: u32 = 100;
 /// How old a reading may be that the next one is compared with; else two are taken, a second apart.
-const OLDEST: Duration = Duration::from_secs(60);
+const OLDEST: Duration = Duration::from_secs(120);
 
 /// Causes of a tenant's waiting that are shown.
 const WAITS: usize = 3;
@@ -93,14 +93,17 @@ impl Pictures {
         {
             return made.clone();
         }
-        let begun = Instant::now();
-        let made = self.take(&mut last.reading).map_err(|error| error.to_string());
-        let keeps = AGE.max(begun.elapsed().saturating_mul(TIMES));
+        let (made, took) = match self.take(&mut last.reading) {
+            Ok((picture, took)) => (Ok(picture), took),
+            Err(error) => (Err(error.to_string()), Duration::ZERO),
+        };
+        let keeps = AGE.max(took.saturating_mul(TIMES));
         last.made = Some((Instant::now() + keeps, made.clone()));
         made
     }
 
-    fn take(&self, before: &mut Option<(Instant, Stat)>) -> Result<String, StatError> {
+    /// Makes a picture. Returns it, with how long the server was asked for it.
+    fn take(&self, before: &mut Option<(Instant, Stat)>) -> Result<(String, Duration), StatError> {
         let is_recent = |(at, _): &(Instant, Stat)| at.elapsed() < OLDEST;
         let recent = before.take().filter(is_recent);
         let earlier = if let Some((_, earlier)) = recent {
@@ -110,10 +113,12 @@ impl Pictures {
             std::thread::sleep(Duration::from_secs(1));
             earlier
         };
+        let begun = Instant::now();
         let now = self.read()?;
+        let took = begun.elapsed();
         let picture = Picture::of(&now.since(&earlier));
         *before = Some((Instant::now(), now));
-        Ok(picture.json())
+        Ok((picture.json(), took))
     }
 
     fn read(&self) -> Result<Stat, StatError> {
