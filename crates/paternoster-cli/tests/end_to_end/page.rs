@@ -110,11 +110,12 @@ fn tenants(picture: &Value) -> Vec<(&str, f64, f64)> {
 #[test]
 fn page_shows_what_stat_says_of_the_same_second_and_loads_nothing_else() {
     let busy = Busy::start("");
-    busy.get(&[&busy.url("/picture.json")]);
+    let first = busy.get(&[&busy.url("/picture.json")]);
     let before = busy.stat();
     thread::sleep(Duration::from_millis(1200));
     let (picture, after) = (busy.get(&[&busy.url("/picture.json")]), busy.stat());
     assert_eq!(tenants(&picture).len(), 2);
+    assert_ne!(picture["at_ms"], first["at_ms"], "it is another one after a second");
     let elapsed = |stat: &Value| stat["disks"][0]["elapsed_ns"].as_f64().expect("a time");
     let span = (elapsed(&after) - elapsed(&before)) / 1e9;
     for (at, (path, iops, had)) in tenants(&picture).into_iter().enumerate() {
