@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::bail;
+
 use crate::ctl::DEFAULT_PLACE;
 use paternoster::{Medium, SchedulerKind, fitted_tunables};
 use paternoster_cli::output::print;
@@ -259,6 +261,9 @@ fn serve(args: Args) -> anyhow::Result<ExitCode> {
             paternoster_server::run(&config, args.config.as_deref(), &start)?;
             eprintln!("paternoster: it could take over now");
             return Ok(ExitCode::SUCCESS);
+        }
+        Some(_) if args.take_over.is_some() => {
+            bail!("--take-over beside --check: --check=take-over alone is allowed with it")
         }
         Some(check) => return Ok(check.run(&config)),
         None => {}

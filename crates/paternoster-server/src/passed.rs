@@ -19,7 +19,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use thiserror::Error;
 
-use crate::handover::Store;
+use crate::handover::DescriptorStore;
 use crate::inherited::Inherited;
 use crate::uri::Place;
 
@@ -66,7 +66,7 @@ pub(crate) struct Passed {
     /// What the server before has handed over.
     pub(crate) inherited: Inherited,
     /// What it has left to the service manager.
-    store: Mutex<Store>,
+    store: Mutex<DescriptorStore>,
 }
 
 impl Passed {
@@ -78,7 +78,7 @@ impl Passed {
         }
         let passed = sd_listen_fds::get();
         let passed = passed.map_err(|error| io::Error::other(error.to_string()))?;
-        let (mut sockets, mut missing, mut store) = (Vec::new(), 0, Store::default());
+        let (mut sockets, mut missing, mut store) = (Vec::new(), 0, DescriptorStore::default());
         for (name, fd) in passed {
             let fd = fd.into_std();
             // Nobody else is to have it.
@@ -108,7 +108,7 @@ impl Passed {
     }
 
     /// What the server before has left to the service manager.
-    pub(crate) fn take_store(&self) -> Store {
+    pub(crate) fn take_store(&self) -> DescriptorStore {
         std::mem::take(&mut *self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

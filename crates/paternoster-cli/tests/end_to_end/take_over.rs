@@ -279,6 +279,12 @@ fn server_that_cannot_take_over_says_why_and_the_other_one_goes_on() {
     let elsewhere = text.replace("ctl.sock", "elsewhere.sock");
     let said = refused(&served, &elsewhere);
     assert!(said.contains("cannot take over from the server at elsewhere.sock.handover"), "{said}");
+    let checked = paternoster(served.dir.path())
+        .args(["serve", "c.toml", "--check", "--take-over"])
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&checked.stderr);
+    assert!(said.contains("--check=take-over alone is allowed with it"), "{said}");
     wire.write_and_read_back(3);
     assert!(served.is_running());
     drop(wire);

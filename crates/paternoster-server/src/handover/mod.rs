@@ -17,6 +17,7 @@
 //! sockets, images and clients are the very descriptors, so locks stay held, nobody reconnects,
 //! and the kernel reports a failed write-back to whoever serves.
 
+mod decision;
 mod message;
 mod predecessor;
 mod state;
@@ -26,10 +27,11 @@ mod successor;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::predecessor::{HandOver, Source, leave_to_manager, serve};
+pub(crate) use self::decision::HandOver;
+pub(crate) use self::predecessor::{Source, leave_to_manager, serve};
 #[cfg(test)]
 pub(crate) use self::state::{LeftConnection, read_back, written};
-pub(crate) use self::store::Store;
+pub(crate) use self::store::DescriptorStore;
 pub(crate) use self::successor::Successor;
 
 /// Where a server with that control socket waits for another one to take over: the same path with

@@ -50,12 +50,12 @@ impl Stored {
 
 /// What was found in the store.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub(crate) struct DescriptorStore {
     /// By their names.
     all: BTreeMap<String, OwnedFd>,
 }
 
-impl Store {
+impl DescriptorStore {
     /// Takes a descriptor that the manager has passed, or returns it if it is no store's.
     pub(crate) fn take(&mut self, name: &str, descriptor: OwnedFd) -> Option<OwnedFd> {
         let of = |kind: &Stored| kind.number(name).is_some();
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn descriptors_come_back_in_their_order_whatever_the_manager_passes_first() {
-        let mut store = Store::default();
+        let mut store = DescriptorStore::default();
         let file = |text: &str| {
             let mut file = tempfile::tempfile().expect("a file");
             file.write_all(text.as_bytes()).expect("room");

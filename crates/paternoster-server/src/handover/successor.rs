@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use super::message::{Channel, FORMAT, ToPredecessor, ToSuccessor};
 use super::state::{self, LeftConnection, Offer, State};
-use super::store::{Store, Stored};
+use super::store::{DescriptorStore, Stored};
 use crate::catalogue::Records;
 use crate::control::ControlHandle;
 use crate::export_table::ServedExports;
@@ -39,7 +39,7 @@ enum From {
     /// The other server, which serves until then.
     Channel(Channel),
     /// The store of a service manager: nobody serves.
-    Store(Store),
+    Store(DescriptorStore),
 }
 
 /// One that could serve, and knows what there is to serve.
@@ -85,7 +85,7 @@ impl Successor {
     }
 
     /// Goes on with what a server has left to the service manager.
-    pub(crate) fn of_store(mut store: Store, passed: &Passed) -> Result<(Self, Records)> {
+    pub(crate) fn of_store(mut store: DescriptorStore, passed: &Passed) -> Result<(Self, Records)> {
         let context = "cannot go on with what the server before has left to the service manager";
         let offer = single(store.all_of(Stored::Offer)).context(context)?;
         let (Offer { names, records, .. }, _) = state::read(offer).context(context)?;
