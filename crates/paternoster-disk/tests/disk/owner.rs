@@ -319,6 +319,9 @@ fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_fol
         let mut front = Readers { sockets, log: log.clone(), received: Vec::new(), answered: 0 };
         owner.run(&mut front).expect("the ring works");
         let log = log.lock().expect("nobody has panicked");
+        // Where the replies are among these is a matter of the clock, which ends a long round.
+        let (replies, rest): (Vec<&str>, Vec<&str>) =
+            log.iter().map(String::as_str).partition(|line| line.starts_with("reply"));
         let expected = [
             "take in 50",
             "take in 10",
@@ -334,14 +337,10 @@ fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_fol
             "done",
             "start 30",
             "done",
-            "done", //
-            "reply 50",
-            "reply 70",
-            "reply 90",
-            "reply 10",
-            "reply 30",
+            "done",
         ];
-        assert_eq!(log[..], expected);
+        assert_eq!(rest, expected);
+        assert_eq!(replies, ["reply 50", "reply 70", "reply 90", "reply 10", "reply 30"]);
     });
 }
 
