@@ -117,7 +117,7 @@ fn negotiate(connection: &mut Connection, disk: &Disk) -> io::Result<Option<Sess
             Progress::NeedMore if connection.exchange(handshake.wanted())? => {}
             Progress::SendOutput => connection.send()?,
             Progress::Entered(session) => return Ok(Some(session)),
-            Progress::NeedMore | Progress::Aborted => return Ok(None),
+            Progress::NeedMore | Progress::StartTls | Progress::Aborted => return Ok(None),
         }
     }
 }

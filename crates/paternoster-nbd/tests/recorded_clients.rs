@@ -13,7 +13,8 @@ use std::path::Path;
 use bytes::BytesMut;
 use fastrand::Rng;
 use fuzz_targets::{
-    client_options, client_requests, client_session, disk, server_session, server_transmission,
+    client_options, client_requests, client_session, disk, server_session, server_starttls,
+    server_transmission,
 };
 use paternoster_nbd::server::{Handshake, Progress, Transmission};
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, client};
@@ -102,6 +103,9 @@ fn recorded_clients_break_no_invariant_of_the_fuzz_targets() {
     for (name, stream) in recorded() {
         println!("{name}");
         server_session(&stream);
+        for cut in 0..=u16::try_from(stream.len().min(1000)).expect("a short one") {
+            server_starttls(&[&cut.to_be_bytes(), &stream[..]].concat());
+        }
         if let Some(requests) = requests_of(&stream) {
             for kind in 0..32 {
                 server_transmission(&[&[kind], &requests[..]].concat());
@@ -144,7 +148,12 @@ fn distorted_streams_break_no_invariant_of_the_fuzz_targets() {
     let distort_one = |seed: u64| {
         let mut rng = Rng::with_seed(seed);
         let choose = |rng: &mut Rng, len: usize| rng.usize(..len);
-        match rng.u8(..3) {
+        match rng.u8(..4) {
+            3 => {
+                let place = choose(&mut rng, recorded.len());
+                let cut = rng.u16(..200).to_be_bytes();
+                server_starttls(&[&cut, &distort(&mut rng, &recorded[place].1)[..]].concat());
+            }
             0 => {
                 let place = choose(&mut rng, recorded.len());
                 server_session(&distort(&mut rng, &recorded[place].1));

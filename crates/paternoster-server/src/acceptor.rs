@@ -293,7 +293,8 @@ impl Acceptor {
             Ok(Progress::NeedMore) => Then::Receive,
             Ok(Progress::SendOutput) => Then::AskAgain,
             Ok(Progress::Entered(session)) => Then::Enter(session),
-            Ok(Progress::Aborted) | Err(_) => Then::Close,
+            // Nobody is told that it may begin TLS.
+            Ok(Progress::Aborted | Progress::StartTls) | Err(_) => Then::Close,
         };
         if refused_tls {
             self.report_refused("a client was refused TLS", peer, &NO_TLS);

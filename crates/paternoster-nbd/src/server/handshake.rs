@@ -4,18 +4,22 @@
 //!   greeting ──▶ Flags ──▶ Options ◀──────────┐
 //!                            │ │ too long     │ answered
 //!                            │ └───▶ Skip ────┤
-//!                            ├── any option ──┘
+//!                            ├── any option ──┤
+//!                            ├── STARTTLS ────┴──▶ StartTls, and what was agreed is forgotten
 //!                            ├── GO, EXPORT_NAME ──▶ Over: Entered(session)
 //!                            └── ABORT ────────────▶ Over: Aborted
 //! ```
+//!
+//! Where TLS is required nothing is agreed or told in the clear, and nothing that came in the clear
+//! counts afterwards: else whoever is on the way could put options before those of the client.
 //!
 //! Bounds: an option longer than [`MAX_OPTION_LEN`] passes through without being stored, a client
 //! may send [`MAX_OPTIONS`] of them, and answers that pile up stop the machine until they are
 //! sent. How long a client may take is for the caller's clock to say.
 
 use bytes::{Buf, BufMut, BytesMut};
-use thiserror::Error;
 
+use super::error::HandshakeError;
 use super::options::{InfoRequest, MetaContextRequest, Refusal, clipped, put_reply};
 use crate::command::Session;
 use crate::export::{ExportInfo, Exports};
@@ -45,6 +49,7 @@ pub struct Handshake {
     structured_replies: bool,
     /// The export for which the last `SET_META_CONTEXT` selected `base:allocation`.
     allocation_of: Option<String>,
+    tls: TlsState,
     /// Options received.
     options: u32,
     /// How often the client was refused TLS since the caller last asked.
@@ -53,6 +58,17 @@ pub struct Handshake {
     shutting_down: bool,
     /// Bytes missing when `receive` last ran out of input.
     wanted: usize,
+}
+
+/// What a client may do about TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TlsState {
+    /// Nothing: there is none.
+    None,
+    /// Begin it, before anything else.
+    Required,
+    /// Nothing more.
+    Begun,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,57 +90,12 @@ pub enum Progress {
     NeedMore,
     /// Answers pile up: send the output, then call again before reading more.
     SendOutput,
+    /// Send the output, then begin TLS; what comes within is to be received next.
+    StartTls,
     /// Send the output; the transmission phase has begun with what is left of the input.
     Entered(Session),
     /// The client ended the session: send the output, then close.
     Aborted,
-}
-
-/// The error after which the connection must be closed: nothing can be answered.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum HandshakeError {
-    /// The client's flags have bits that the greeting did not offer.
-    #[error("client flags {found:#x}, allowed are {:#x}", ClientFlags::all().bits())]
-    UnknownClientFlags {
-        /// All of the flags.
-        found: u32,
-    },
-    /// The client begins with TLS, not with the flags of NBD.
-    #[error("it begins with a record of TLS, not with NBD's client flags: there is no TLS here")]
-    Tls,
-    /// An option does not begin with its magic.
-    #[error("an option begins with {found:#018x}, not with {OPTION_MAGIC:#018x}")]
-    BadMagic {
-        /// The eight bytes in its place.
-        found: u64,
-    },
-    /// `EXPORT_NAME` with a name that cannot be one.
-    #[error("EXPORT_NAME with {len} bytes, a name is UTF-8 of at most {MAX_STRING} bytes")]
-    BadExportName {
-        /// Bytes of the name.
-        len: u32,
-    },
-    /// `EXPORT_NAME` with a name nobody knows.
-    #[error("EXPORT_NAME asks for {name:?}, which is not exported")]
-    UnknownExport {
-        /// The name.
-        name: String,
-    },
-    /// `EXPORT_NAME` with the name of an export that may not be entered now.
-    #[error("{why}")]
-    NoEntry {
-        /// Why not.
-        why: String,
-    },
-    /// `EXPORT_NAME` while the server is being shut down.
-    #[error("EXPORT_NAME while the server is shutting down")]
-    ShuttingDown,
-    /// The client negotiates forever.
-    #[error("more than {MAX_OPTIONS} options")]
-    TooManyOptions,
-    /// The machine was asked to go on after its end.
-    #[error("the handshake is over")]
-    Over,
 }
 
 /// What one step of the machine came to.
@@ -133,6 +104,8 @@ enum Step {
     Again,
     /// This many bytes are missing.
     Missing(usize),
+    /// The caller is to begin TLS.
+    StartTls,
     /// The handshake has ended.
     End(Progress),
 }
@@ -144,9 +117,20 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// Makes a handshake that has sent nothing yet; begin with [`Handshake::greeting`].
+    /// Makes a handshake without TLS that has sent nothing yet; begin with
+    /// [`Handshake::greeting`].
     pub fn new() -> Self {
+        Self::with_tls(TlsState::None)
+    }
+
+    /// Makes a handshake in which a client can do nothing before it has begun TLS.
+    pub fn requiring_tls() -> Self {
+        Self::with_tls(TlsState::Required)
+    }
+
+    fn with_tls(tls: TlsState) -> Self {
         Self {
+            tls,
             state: State::Flags,
             no_zeroes: false,
             structured_replies: false,
@@ -190,6 +174,10 @@ impl Handshake {
                 Ok(Step::Missing(bytes)) => {
                     self.wanted = bytes;
                     return Ok(Progress::NeedMore);
+                }
+                Ok(Step::StartTls) => {
+                    self.wanted = OPTION_HEADER_LEN;
+                    return Ok(Progress::StartTls);
                 }
                 Ok(Step::End(progress)) => {
                     self.state = State::Over;
@@ -268,7 +256,27 @@ impl Handshake {
         }
         self.options += 1;
         let option_bytes = input.split_to(whole);
+        if option == opt::STARTTLS && self.tls == TlsState::Required && data_len == 0 {
+            return self.start_tls(input.len(), output);
+        }
         self.answer(option, &option_bytes[OPTION_HEADER_LEN..], exports, output)
+    }
+
+    /// Agrees to TLS, unless so many bytes came behind that, which may be anybody's.
+    fn start_tls(&mut self, behind: usize, output: &mut BytesMut) -> Result<Step, HandshakeError> {
+        if behind > 0 {
+            return Err(HandshakeError::BehindStartTls { len: behind });
+        }
+        if self.shutting_down {
+            refuse(output, opt::STARTTLS, &shutting_down());
+            return Ok(Step::Again);
+        }
+        put_reply(output, opt::STARTTLS, rep::ACK, &[]);
+        // What was agreed in the clear is forgotten, but for the flags, which come once.
+        let no_zeroes = self.no_zeroes;
+        *self = Self { state: State::Options, no_zeroes, options: self.options, ..Self::new() };
+        self.tls = TlsState::Begun;
+        Ok(Step::StartTls)
     }
 
     /// Lets the data of an option that is too long pass; refuses the option after its last byte.
@@ -306,11 +314,18 @@ impl Handshake {
             return Ok(Step::End(Progress::Aborted));
         }
         if option == opt::EXPORT_NAME {
-            return self.enter_by_name(data, exports, output);
+            return match self.tls {
+                TlsState::Required => Err(HandshakeError::TlsRequired),
+                TlsState::None | TlsState::Begun => self.enter_by_name(data, exports, output),
+            };
         }
         if self.shutting_down {
-            let refusal = Refusal::new(rep::ERR_SHUTDOWN, "the server is shutting down");
-            refuse(output, option, &refusal);
+            refuse(output, option, &shutting_down());
+            return Ok(Step::Again);
+        }
+        if self.tls == TlsState::Required && option != opt::STARTTLS {
+            let message = "TLS is required here: STARTTLS, as for nbds://, is allowed";
+            refuse(output, option, &Refusal::new(rep::ERR_TLS_REQD, message));
             return Ok(Step::Again);
         }
         let answered = match option {
@@ -326,10 +341,7 @@ impl Handshake {
             opt::STRUCTURED_REPLY => self.use_structured_replies(data),
             opt::LIST_META_CONTEXT => list_meta_contexts(data, exports, output),
             opt::SET_META_CONTEXT => self.set_meta_contexts(data, exports, output),
-            opt::STARTTLS => {
-                self.tls_refusals += 1;
-                Err(Refusal::new(rep::ERR_UNSUP, "there is no TLS here: nbd:// is allowed"))
-            }
+            opt::STARTTLS => Err(self.refuse_tls(data.len())),
             _ => Err(Refusal::new(rep::ERR_UNSUP, format!("option {option} is not known here"))),
         };
         match answered {
@@ -400,6 +412,20 @@ impl Handshake {
             put_info(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
         }
         Ok(session)
+    }
+
+    fn refuse_tls(&mut self, len: usize) -> Refusal {
+        match self.tls {
+            TlsState::None => {
+                self.tls_refusals += 1;
+                Refusal::new(rep::ERR_UNSUP, "there is no TLS here: nbd:// is allowed")
+            }
+            TlsState::Required => {
+                let message = format!("STARTTLS with {len} bytes of data, none are allowed");
+                Refusal::new(rep::ERR_INVALID, message)
+            }
+            TlsState::Begun => Refusal::new(rep::ERR_INVALID, "TLS has begun already"),
+        }
     }
 
     fn use_structured_replies(&mut self, data: &[u8]) -> Result<(), Refusal> {
@@ -489,6 +515,10 @@ fn expect_no_data(option: &str, data: &[u8]) -> Result<(), Refusal> {
     }
     let message = format!("{option} with {} bytes of data, none are allowed", data.len());
     Err(Refusal::new(rep::ERR_INVALID, message))
+}
+
+fn shutting_down() -> Refusal {
+    Refusal::new(rep::ERR_SHUTDOWN, "the server is shutting down")
 }
 
 fn unknown(name: &str) -> Refusal {

@@ -12,10 +12,12 @@
 //! the transmission's: clients need not wait.
 
 mod check;
+mod error;
 mod handshake;
 mod options;
 mod reply;
 mod transmission;
 
-pub use handshake::{Handshake, HandshakeError, Progress};
+pub use error::HandshakeError;
+pub use handshake::{Handshake, Progress};
 pub use transmission::{Fatal, RefusedWrite, Transmission, Unfinished};

@@ -64,6 +64,49 @@ pub(crate) fn server_transmission(data: &[u8]) {
     });
 }
 
+/// The option phase where TLS is required, with STARTTLS put anywhere into what a client sends: the
+/// first two bytes say where. Nothing is told before, and nothing from before counts afterwards.
+pub(crate) fn server_starttls(data: &[u8]) {
+    let Some((place, stream)) = data.split_first_chunk() else { return };
+    let cut = usize::from(u16::from_be_bytes(*place)) % (stream.len() + 1);
+    let (clear, within) = stream.split_at(cut);
+    let (mut handshake, mut input) = (server::Handshake::requiring_tls(), BytesMut::new());
+    let mut received = |bytes: &[u8]| {
+        input.extend_from_slice(bytes);
+        receive_all(&mut handshake, &mut input)
+    };
+    let (_, told) = received(clear);
+    let secret = disk().name.into_bytes();
+    assert!(!told.windows(secret.len()).any(|part| part == secret), "an export is told of");
+    // Who has asked as often as it may is told so.
+    if clear.len() > OPTION_HEADER_LEN * 8 || received(&STARTTLS).0 != START_TLS {
+        return;
+    }
+    let mut other = server::Handshake::requiring_tls();
+    let first = [&clear[..4], &STARTTLS].concat();
+    assert_eq!(receive_all(&mut other, &mut BytesMut::from(&first[..])).0, START_TLS);
+    let rest = &within[..within.len().min(OPTION_HEADER_LEN * 8)];
+    assert_eq!(received(rest), receive_all(&mut other, &mut BytesMut::from(rest)));
+}
+
+/// What a client sends to begin TLS, and what becomes of that.
+const STARTTLS: [u8; OPTION_HEADER_LEN] = *b"IHAVEOPT\0\0\0\x05\0\0\0\0";
+const START_TLS: Received = Ok(server::Progress::StartTls);
+
+type Received = Result<server::Progress, server::HandshakeError>;
+
+/// What a handshake makes of its input, and its output.
+fn receive_all(handshake: &mut server::Handshake, input: &mut BytesMut) -> (Received, Vec<u8>) {
+    let (mut output, mut all) = (BytesMut::new(), Vec::new());
+    loop {
+        let end = handshake.receive(input, &disk(), &mut output);
+        all.extend_from_slice(&output.split());
+        if end != Ok(server::Progress::SendOutput) {
+            return (end, all);
+        }
+    }
+}
+
 /// A client's connection, with some requests in flight once it has entered the transmission phase.
 /// The first byte gives the client's options.
 pub(crate) fn client_session(data: &[u8]) {
@@ -202,6 +245,7 @@ impl Server {
                         return false;
                     }
                     Ok(server::Progress::SendOutput) => return true,
+                    Ok(server::Progress::StartTls) => unreachable!("there is no TLS here"),
                     Ok(server::Progress::Entered(session)) => {
                         let transmission = server::Transmission::new(session.clone());
                         let phase = ServerPhase::Transmission(transmission);

@@ -342,7 +342,7 @@ fn enter(
         stream.write_all(&output.split())?;
         match progress {
             Progress::Entered(session) => return Ok(Some(session)),
-            Progress::Aborted => return Ok(None),
+            Progress::StartTls | Progress::Aborted => return Ok(None),
             Progress::SendOutput => {}
             Progress::NeedMore => {
                 if !receive(stream, input)? {
