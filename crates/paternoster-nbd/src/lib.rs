@@ -19,8 +19,9 @@
 //!
 //! - What is spoken: fixed newstyle with `NO_ZEROES`; the options `EXPORT_NAME`, `ABORT`, `LIST`,
 //!   `INFO`, `GO`, `STRUCTURED_REPLY`, `LIST_META_CONTEXT`, `SET_META_CONTEXT` (for
-//!   `base:allocation`); all commands and their flags; simple and structured replies. TLS and
-//!   64-bit lengths are answered as unknown options.
+//!   `base:allocation`) and, on the server's side, `STARTTLS`; all commands and their flags; simple
+//!   and structured replies. 64-bit lengths are answered as an unknown option.
+//! - With the feature `tls`, `tls::Tls` is between a connection and either side of it.
 //! - Payloads are not copied: the data of a write is split off the input buffer, that of a read is
 //!   sent by the caller after a header.
 //! - The other side need not be trusted: lengths are checked before anything is stored, nothing it
@@ -92,6 +93,8 @@ mod export;
 mod header;
 pub mod proto;
 pub mod server;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use command::{Command, Extent, Request, Session, StatusQuery};
 pub use export::{BlockSize, ExportInfo, Exports};

@@ -403,3 +403,60 @@ fn what_could_not_be_understood_is_not_sent() {
     assert_eq!(send(3, READ), Err(EncodeError::Disconnected));
     assert_eq!(output.len(), 2 * 28);
 }
+
+/// A client within TLS and our server, which requires it, until the client has got where it wanted.
+fn meet_within_tls(options: ClientOptions) -> Result<Progress, HandshakeError> {
+    let mut client = Handshake::new(options).within_tls();
+    let mut server = server::Handshake::requiring_tls();
+    let mut to_client = BytesMut::from(&server::Handshake::greeting()[..]);
+    let (mut to_server, mut begun) = (BytesMut::new(), false);
+    loop {
+        match client.receive(&mut to_client, &mut to_server)? {
+            Progress::StartTls => {
+                assert!(!std::mem::replace(&mut begun, true) && to_server.is_empty());
+                continue;
+            }
+            Progress::NeedMore => {}
+            progress => {
+                assert!(begun, "it has not waited for TLS");
+                return Ok(progress);
+            }
+        }
+        let exports = disk("disk", 1 << 20);
+        server.receive(&mut to_server, &exports, &mut to_client).expect("the client is legal");
+    }
+}
+
+#[test]
+fn client_begins_tls_before_it_asks_for_anything() {
+    for target in [Target::List, Target::Info("disk".into()), Target::Go("disk".into())] {
+        for replies in [Replies::Simple, Replies::StructuredWithAllocation] {
+            let options = ClientOptions { target: target.clone(), replies };
+            meet_within_tls(options).expect("the server agrees");
+        }
+    }
+}
+
+#[test]
+fn server_without_tls_is_told_from_others() {
+    let mut client = Handshake::new(go()).within_tls();
+    let mut server = server::Handshake::new();
+    let mut to_client = BytesMut::from(&server::Handshake::greeting()[..]);
+    let mut to_server = BytesMut::new();
+    assert_eq!(client.receive(&mut to_client, &mut to_server), Ok(Progress::NeedMore));
+    let exports = disk("disk", 1 << 20);
+    server.receive(&mut to_server, &exports, &mut to_client).expect("it is legal");
+    let refused = client.receive(&mut to_client, &mut to_server).expect_err("there is no TLS");
+    assert!(matches!(refused, HandshakeError::Refused { option: opt::STARTTLS, .. }), "{refused}");
+}
+
+/// Whoever is on the way may put bytes behind the answer, in the clear.
+#[test]
+fn what_follows_the_answer_to_starttls_in_the_clear_ends_the_handshake() {
+    let greeting = server::Handshake::greeting().to_vec();
+    let ack = option_reply(opt::STARTTLS, rep::ACK, &[]);
+    let behind = option_reply(opt::STRUCTURED_REPLY, rep::ACK, &[]);
+    let mut input = BytesMut::from(&[greeting, ack, behind.clone()].concat()[..]);
+    let ended = Handshake::new(go()).within_tls().receive(&mut input, &mut BytesMut::new());
+    assert_eq!(ended, Err(HandshakeError::BehindStartTls { len: behind.len() }));
+}

@@ -130,6 +130,11 @@ impl TenantRoom {
         Ok(())
     }
 
+    /// The path of the tenant.
+    pub(crate) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
     /// The descriptors of a machine beside its socket: none yet.
     pub(crate) fn descriptors(&self) -> Descriptors {
         Descriptors { in_all: Arc::clone(&self.in_all), count: 0 }

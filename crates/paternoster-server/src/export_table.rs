@@ -9,8 +9,9 @@ use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
 use crate::admission::TenantRoom;
 use crate::clients::Export;
-use crate::config::{Config, Listen};
+use crate::config::{Config, Identity, Listen, ListenTls};
 use crate::messages::OwnerHandle;
+use crate::tls::{Identities, InForce, Loaded};
 use crate::vhost::Listening;
 
 /// All exports that are served, by their names, in the order in which they came.
@@ -19,6 +20,19 @@ pub(crate) struct ServedExports {
     all: RwLock<IndexMap<String, Arc<Entry>>>,
     /// What each socket offers, in the order of the configuration.
     offers: RwLock<Vec<Offer>>,
+    /// The files of TLS, for the sockets that require it.
+    pub(crate) tls: InForce,
+    /// Whose certificates enter what there.
+    identities: Arc<Identities>,
+}
+
+/// Who asks for exports.
+#[derive(Clone, Debug)]
+pub(crate) enum Visitor {
+    /// Somebody who has not been asked for a certificate.
+    Anyone,
+    /// Whoever has a certificate of these names.
+    Known(Arc<[Identity]>),
 }
 
 /// The names of the exports that a socket offers; all of them if it names none.
@@ -64,9 +78,14 @@ impl Entry {
 }
 
 impl ServedExports {
-    /// None, on sockets that offer this.
-    pub(crate) fn on(offers: Vec<Offer>) -> Self {
-        Self { all: RwLock::default(), offers: RwLock::new(offers) }
+    /// None, on sockets that offer this, with these files of TLS, to whom groups know.
+    pub(crate) fn on(offers: Vec<Offer>, tls: InForce, identities: Arc<Identities>) -> Self {
+        Self { all: RwLock::default(), offers: RwLock::new(offers), tls, identities }
+    }
+
+    /// Returns whether clients show certificates anywhere.
+    pub(crate) fn asks_for_certificates(&self) -> bool {
+        self.tls.get().is_some_and(|tls| tls.asks_for_certificates)
     }
 
     /// What the socket of that number offers.
@@ -136,22 +155,30 @@ pub(crate) struct ExportTable {
     served: Arc<ServedExports>,
     /// The number of the socket.
     socket: usize,
+    /// Whether clients have to begin TLS there.
+    pub(crate) tls: ListenTls,
 }
 
 impl ExportTable {
     /// What this socket offers of those that are served.
-    pub(crate) fn new(socket: usize, served: Arc<ServedExports>) -> Self {
-        Self { served, socket }
+    pub(crate) fn new(socket: usize, tls: ListenTls, served: Arc<ServedExports>) -> Self {
+        Self { served, socket, tls }
     }
 
-    /// The empty name is the default export: the one of that name, else the only one offered.
-    pub(crate) fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+    /// The files of TLS that hold now.
+    pub(crate) fn tls_in_force(&self) -> Option<Arc<Loaded>> {
+        self.served.tls.get()
+    }
+
+    /// What the visitor gets by that name. The empty name is the default export: the one of that
+    /// name, else the only one that he may enter.
+    pub(crate) fn entry(&self, name: &str, visitor: &Visitor) -> Option<Arc<Entry>> {
         self.served.read(|all| {
-            let named = all.get_key_value(name).and_then(seen).map(|(_, entry)| entry);
-            let named = named.filter(|_| self.offers(name));
+            let named = all.get_key_value(name).and_then(seen);
+            let named = named.filter(|one| self.shows(*one, visitor)).map(|(_, entry)| entry);
             let only = || {
                 let all = all.iter().filter_map(seen);
-                let mut offered = all.filter(|(name, _)| self.offers(name));
+                let mut offered = all.filter(|one| self.shows(*one, visitor));
                 let first = offered.next().filter(|_| name.is_empty());
                 first.filter(|_| offered.next().is_none()).map(|(_, entry)| entry)
             };
@@ -159,30 +186,31 @@ impl ExportTable {
         })
     }
 
-    fn offers(&self, name: &str) -> bool {
-        self.served.offers(self.socket, name)
-    }
-}
-
-impl Exports for ExportTable {
-    fn names(&self) -> Vec<String> {
-        self.served.read(|all| {
-            let all = all.iter().filter_map(seen);
-            let entered = all.filter(|(name, of)| self.offers(name) && !of.is_leaving);
-            entered.map(|(name, _)| name.clone()).collect()
-        })
+    /// Whether the visitor is shown an export. Of one that he may not enter he hears nothing.
+    fn shows(&self, (name, entry): (&String, &Arc<Entry>), visitor: &Visitor) -> bool {
+        let is_his = match visitor {
+            Visitor::Anyone => true,
+            Visitor::Known(identities) => self.identity_in(entry, identities).is_some(),
+        };
+        is_his && self.served.offers(self.socket, name)
     }
 
-    fn find(&self, name: &str) -> Option<ExportInfo> {
-        self.entry(name).map(|entry| entry.info.clone())
+    /// By which of his identities somebody enters an export, if by any.
+    pub(crate) fn identity_in(&self, entry: &Entry, of: &[Identity]) -> Option<Identity> {
+        self.served.identities.known_in(entry.room.tenant(), of)
     }
 
-    fn may_enter(&self, name: &str) -> Result<(), String> {
-        let Some(entry) = self.entry(name) else { return Ok(()) };
-        if entry.is_leaving {
-            return Err(format!("the export {:?} is being removed", entry.info.name));
+    /// Why the visitor is told that there is no export of that name.
+    fn why_none(&self, name: &str, visitor: &Visitor) -> String {
+        let name: String = name.chars().take(64).collect();
+        match visitor {
+            Visitor::Known(of) if !self.served.identities.know(of) => {
+                let names: Vec<_> = of.iter().map(ToString::to_string).collect();
+                format!("the certificate is of no tenant: its names are {}", names.join(", "))
+            }
+            Visitor::Known(_) => format!("there is none of the name {name:?} for its certificate"),
+            Visitor::Anyone => format!("there is none of the name {name:?}"),
         }
-        entry.room.check().map_err(|no_room| no_room.to_string())
     }
 }
 
@@ -190,12 +218,13 @@ impl Exports for ExportTable {
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     table: &'a ExportTable,
+    visitor: &'a Visitor,
     refusal: RefCell<Option<String>>,
 }
 
 impl<'a> Asked<'a> {
-    pub(crate) fn of(table: &'a ExportTable) -> Self {
-        Self { table, refusal: RefCell::default() }
+    pub(crate) fn of(table: &'a ExportTable, visitor: &'a Visitor) -> Self {
+        Self { table, visitor, refusal: RefCell::default() }
     }
 
     /// Why it was last refused an export.
@@ -206,22 +235,31 @@ impl<'a> Asked<'a> {
 
 impl Exports for Asked<'_> {
     fn names(&self) -> Vec<String> {
-        self.table.names()
+        let Self { table, visitor, .. } = self;
+        table.served.read(|all| {
+            let all = all.iter().filter_map(seen);
+            let entered = all.filter(|one| table.shows(*one, visitor) && !one.1.is_leaving);
+            entered.map(|(name, _)| name.clone()).collect()
+        })
     }
 
     fn find(&self, name: &str) -> Option<ExportInfo> {
-        let found = self.table.find(name);
-        if found.is_none() {
-            let name: String = name.chars().take(64).collect();
-            self.refusal.replace(Some(format!("there is none of the name {name:?}")));
-        }
-        found
+        let Some(entry) = self.table.entry(name, self.visitor) else {
+            self.refusal.replace(Some(self.table.why_none(name, self.visitor)));
+            return None;
+        };
+        Some(entry.info.clone())
     }
 
     fn may_enter(&self, name: &str) -> Result<(), String> {
-        self.table.may_enter(name).inspect_err(|why| {
-            self.refusal.replace(Some(why.clone()));
-        })
+        let Some(entry) = self.table.entry(name, self.visitor) else { return Ok(()) };
+        let entered = match entry.room.check() {
+            _ if entry.is_leaving => {
+                Err(format!("the export {:?} is being removed", entry.info.name))
+            }
+            checked => checked.map_err(|no_room| no_room.to_string()),
+        };
+        entered.inspect_err(|why| _ = self.refusal.replace(Some(why.clone())))
     }
 }
 

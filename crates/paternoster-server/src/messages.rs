@@ -10,10 +10,11 @@ use paternoster::{DeviceWeights, GroupLimits, IoPrio, Nanos, TimedEvents, Weight
 use paternoster_disk::{Backend, Damage, FarStats, Fd, GrowError, NoVolume, VolumeId, Waker};
 use paternoster_nbd::Session;
 use paternoster_nbd::server::RefusedWrite;
+use paternoster_nbd::tls::Tls;
 
 use crate::admission::Admitted;
 use crate::clients::Export;
-use crate::config::{AtStop, DiskConfig};
+use crate::config::{AtStop, DiskConfig, Identity};
 use crate::connections::{HeldDisk, Removal, Removed};
 use crate::ctl::{
     Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
@@ -27,6 +28,10 @@ use crate::vhost::{SessionId, ToDevice};
 #[derive(Debug)]
 pub(crate) struct NewConnection {
     pub(crate) socket: Fd,
+    /// What is between that and the rest, if it is something.
+    pub(crate) tls: Option<Box<Tls>>,
+    /// By which of its certificate's names it has entered.
+    pub(crate) identity: Option<Identity>,
     pub(crate) session: Session,
     /// What it has sent beyond the option phase.
     pub(crate) input: BytesMut,

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   file ─▶ Config ─┬─▶ what needs a restart: named
+//!                   ├─▶ who may enter over TLS: for clients that come from then on
 //!                   └─▶ each disk's owner compares ─▶ each disk's owner makes it so
 //! ```
 //!
 //! Nothing is changed before the file has been found right and every owner has compared. What was
 //! changed by `ctl` is compared as it is in force, so that it goes back to what the file says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -16,11 +17,14 @@ use std::time::Instant;
 use paternoster::{DeviceWeights, Weight, Weights};
 
 use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover, UnderWay};
-use crate::config::{Config, ROOT, Served, needs_restart, place_of, sockets_in};
+use crate::config::{
+    Config, GroupKeys, IDENTITIES, ROOT, Served, needs_restart, place_of, sockets_in,
+};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 use crate::export_table::{Offer, ServedExports, offer_of};
 use crate::messages::{FileDisk, GroupOnDisk};
+use crate::tls::{self, Loaded, Unusable};
 
 /// A file that was found right, beside what is served.
 pub(crate) struct Reload {
@@ -28,6 +32,7 @@ pub(crate) struct Reload {
     needs_restart: Vec<Change>,
     turnover: Turnover,
     offers: Vec<NewOffer>,
+    access: NewAccess,
     /// The served disks that are in the file, and what it says of each.
     disks: Vec<(Arc<Disk>, FileDisk)>,
     /// When owners have had their time.
@@ -75,8 +80,9 @@ impl Reload {
         let (later, offers): (Vec<_>, Vec<_>) =
             offers.partition(|offer| offer.adds_any(turnover.stale(), exports));
         needs_restart.extend(later.into_iter().map(|offer| offer.change));
+        let access = NewAccess::of(&file, catalogue)?;
         let deadline = Instant::now() + PATIENCE;
-        Ok(Self { file, needs_restart, turnover, offers, disks, deadline })
+        Ok(Self { file, needs_restart, turnover, offers, access, disks, deadline })
     }
 
     /// Asks each owner in what its disk is not as the file says.
@@ -102,10 +108,13 @@ impl Reload {
             tracing::warn!("{notice}");
         }
         catalogue.follow_groups(&self.file, &self.turnover);
+        catalogue.exports.tls.set(self.access.tls.clone());
+        self.access.changes.iter().for_each(|change| tracing::info!("the file changes {change}"));
         let asked =
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
+        changed.extend(self.access.changes.iter().cloned());
         self.offers.iter().for_each(|offer| offer.narrow(&catalogue.exports));
         let order = self.turnover.changes().into_iter().map(|change| change.to_string());
         let order: BTreeMap<_, _> = order.zip(0..).collect();
@@ -142,7 +151,8 @@ impl Reload {
     /// What changes of sockets, volumes and exports.
     fn of_catalogue(&self) -> Vec<Change> {
         let offers = self.offers.iter().map(|offer| offer.change.clone());
-        offers.chain(self.turnover.changes()).collect()
+        let access = self.access.changes.iter().cloned();
+        access.chain(offers).chain(self.turnover.changes()).collect()
     }
 
     /// What it would do; and what the file says that stays as it is.
@@ -167,6 +177,40 @@ impl Reload {
             }
         }
         Ok(changes)
+    }
+}
+
+/// Who may enter over TLS from now on.
+struct NewAccess {
+    tls: Option<Loaded>,
+    /// In what that is not as it was.
+    changes: Vec<Change>,
+}
+
+impl NewAccess {
+    fn of(file: &Config, catalogue: &Catalogue) -> Result<Self, ReloadError> {
+        let unusable = |error| ReloadError::Unusable(Unusable::into_error(error).to_string());
+        let tls = tls::load(&file.tls).map_err(unusable)?;
+        let files = |loaded: Option<&Loaded>| -> BTreeMap<_, _> {
+            loaded.into_iter().flat_map(|loaded| loaded.files.iter().cloned()).collect()
+        };
+        let (before, now) = (files(catalogue.exports.tls.get().as_deref()), files(tls.as_ref()));
+        let keys: BTreeSet<_> = before.keys().chain(now.keys()).copied().collect();
+        let of_files = keys.into_iter().map(|key| {
+            let shown = |files: &BTreeMap<_, String>| files.get(key).cloned().into();
+            let (place, what) = ("tls".to_owned(), key.to_owned());
+            Change { place, what, from: shown(&before), to: shown(&now) }
+        });
+        let of_groups = file.groups.iter().filter_map(|group| {
+            let known = catalogue.groups(|groups| groups.keys(&group.path).cloned())?;
+            let shown =
+                |keys: &GroupKeys| keys.identities.iter().map(ToString::to_string).collect();
+            let (place, what) = (format!("group {:?}", group.path), IDENTITIES.to_owned());
+            Some(Change { place, what, from: shown(&known), to: shown(&group.keys) })
+        });
+        let changes = of_files.chain(of_groups).filter(|change| change.from != change.to);
+        let changes = changes.collect();
+        Ok(Self { tls, changes })
     }
 }
 

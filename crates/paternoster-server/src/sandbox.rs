@@ -3,8 +3,8 @@
 //! ```text
 //!   images, pools, state_dir   read and written; made and removed where requests do that
 //!   folders of sockets         sockets made, files removed
-//!   the configuration's folder, models, /proc, /sys      read; where names of hosts are looked up,
-//!                              if a disk is behind one
+//!   folders of the configuration and of the files of TLS, models, /proc, /sys
+//!                              read; where names of hosts are looked up, if a disk is behind one
 //!   TCP                        connect to the ports of far disks
 //!   everything else            EACCES; also to signal other processes
 //! ```
@@ -148,6 +148,10 @@ impl Allowed {
         let mut allowed = Self { connect: Some(BTreeSet::new()), ..Self::default() };
         allowed.read.extend(READ.map(PathBuf::from));
         for file in file.into_iter().filter(|file| file.is_file()) {
+            allowed.read.extend([folder(file), folder(&behind_links(file))]);
+        }
+        // They are read again, and who renews them puts others into their places.
+        for file in config.tls.paths() {
             allowed.read.extend([folder(file), folder(&behind_links(file))]);
         }
         allowed.write.insert(CpuLatency::PATH.into());

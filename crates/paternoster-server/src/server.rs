@@ -33,6 +33,7 @@ use crate::owners::{OfConfig, Owners, Starter};
 use crate::passed::Passed;
 use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::Thread;
+use crate::tls::{self, InForce};
 use crate::uri::{self, Place};
 use crate::vhost::Sockets;
 use crate::watched::{Watchers, join, spawn};
@@ -109,8 +110,7 @@ impl Server {
             sockets_of_machines.extend(one.sockets);
             disks_served.push(one.served);
         }
-        let offers = config.listen.iter().map(|listen| offer_of(config, listen));
-        let exports = Arc::new(ServedExports::on(offers.collect()));
+        let exports = exports_of(config, &groups)?;
         let dir = config.keys.vhost_user_dir.clone();
         let of_exports = Arc::clone(&exports);
         let machines = Arc::new(Sockets::new(io, dir, rooms.clone(), of_exports, failures.clone()));
@@ -126,7 +126,8 @@ impl Server {
             let name = format!("clients {number}");
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
-        let Offered { listeners, sockets: listening, files: sockets } = offer(&exports, bound);
+        let Offered { listeners, sockets: listening, files: sockets } =
+            offer(config, &exports, bound);
         let (groups, of) = ((groups, rooms), (Arc::clone(&exports), places, Arc::clone(&machines)));
         let catalogue = Catalogue::new(
             config,
@@ -243,6 +244,14 @@ impl Server {
     }
 }
 
+/// What is to be served: nothing yet, on sockets that offer what the configuration says.
+fn exports_of(config: &Config, groups: &Groups) -> Result<Arc<ServedExports>> {
+    let offers = config.listen.iter().map(|listen| offer_of(config, listen));
+    let tls = tls::load(&config.tls).map_err(tls::Unusable::into_error)?;
+    let (tls, identities) = (InForce::new(tls), groups.identities());
+    Ok(Arc::new(ServedExports::on(offers.collect(), tls, identities)))
+}
+
 /// Where virtual machines attach, a line each.
 fn machines_of(config: &Config, restored: &[PathBuf]) -> Vec<String> {
     let paths = config.exports.iter().filter_map(|export| export.keys.vhost_user.as_ref());
@@ -266,12 +275,14 @@ struct Offered {
 }
 
 /// Has each socket offer its exports.
-fn offer(served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> Offered {
+fn offer(config: &Config, served: &Arc<ServedExports>, bound: Vec<BoundSocket>) -> Offered {
     let mut offered = Offered::default();
-    for (number, BoundSocket { socket, place, file, is_passed }) in bound.into_iter().enumerate() {
+    let tls = config.listen.iter().map(|listen| listen.tls);
+    for ((number, bound), tls) in bound.into_iter().enumerate().zip(tls) {
+        let BoundSocket { socket, place, file, is_passed } = bound;
         let (socket, is_tcp) = (Fd::new(socket), matches!(place, Place::Tcp(_)));
         offered.sockets.push(Listening { socket: socket.clone(), is_passed });
-        let exports = ExportTable::new(number, Arc::clone(served));
+        let exports = ExportTable::new(number, tls, Arc::clone(served));
         offered.listeners.push(Listener::new(socket, is_tcp, exports));
         offered.files.extend(file);
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use crate::config::Config;
+use crate::config::{Config, ListenTls};
 
 /// The URI of each export on each socket that offers it; the sockets are those of
 /// [`Config::listen`].
@@ -14,7 +14,7 @@ pub(crate) fn of_exports(config: &Config, places: &[Place]) -> Vec<String> {
     let exports = config.exports.iter().enumerate();
     for (index, export) in exports.filter(|(_, export)| export.keys.export) {
         let offering = config.listen.iter().zip(places).filter(|(listen, _)| listen.offers(index));
-        uris.extend(offering.map(|(_, place)| place.of_export(&export.name)));
+        uris.extend(offering.map(|(listen, place)| place.of_export(&export.name, listen.tls)));
     }
     uris
 }
@@ -30,14 +30,18 @@ pub(crate) enum Place {
 
 impl Place {
     /// The URI of an export there.
-    pub(crate) fn of_export(&self, name: &str) -> String {
+    pub(crate) fn of_export(&self, name: &str, tls: ListenTls) -> String {
         let export = encode(name.as_bytes(), b"/");
+        let scheme = match tls {
+            ListenTls::Off => "nbd",
+            ListenTls::Require => "nbds",
+        };
         match self {
             Self::Unix(path) => {
                 let socket = encode(path.as_os_str().as_bytes(), b"/");
-                format!("nbd+unix:///{export}?socket={socket}")
+                format!("{scheme}+unix:///{export}?socket={socket}")
             }
-            Self::Tcp(address) => format!("nbd://{address}/{export}"),
+            Self::Tcp(address) => format!("{scheme}://{address}/{export}"),
         }
     }
 }

@@ -161,7 +161,7 @@ fn client_that_wants_tls_is_named_with_what_is_allowed() {
     tunnel.rest();
     let log = served.log();
     let refused = line(&log, "a client was refused TLS");
-    assert_says(&refused, &["INFO", "peer=\"pid ", "nbds://, which this server does not have"]);
+    assert_says(&refused, &["INFO", "peer=\"pid ", "nbds://, which its socket does not have"]);
     let turned_away = line(&log, "a client was turned away");
     assert_says(&turned_away, &["it begins with a record of TLS"]);
     served.end();

@@ -8,12 +8,13 @@
 //!   greeting ──▶ LIST ──▶ ABORT: Listed
 //! ```
 //!
+//! Within TLS the greeting is followed by STARTTLS, and all else comes when TLS has begun.
+//!
 //! A server that knows neither structured replies nor metadata contexts is used without them.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use thiserror::Error;
 
-use super::quoted::Quoted;
+use super::error::HandshakeError;
 use crate::command::Session;
 use crate::export::{BlockSize, ExportInfo};
 use crate::proto::{
@@ -101,7 +102,12 @@ pub struct Handshake {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    Greeting,
+    Greeting {
+        /// Whether TLS is to be begun.
+        wants_tls: bool,
+    },
+    /// Nothing before TLS: then the first option is sent.
+    Tls,
     /// Replies to this option.
     Replies(u32),
     /// Size and flags, without a header.
@@ -115,6 +121,8 @@ enum State {
 pub enum Progress {
     /// Send the output, then read more.
     NeedMore,
+    /// Begin TLS; then call again, to send within it and receive from it.
+    StartTls,
     /// Send the output; the transmission phase has begun with what is left of the input.
     Entered(Session),
     /// Send the output, then close: this is the export.
@@ -123,112 +131,14 @@ pub enum Progress {
     Listed(Vec<Listed>),
 }
 
-/// The error of a handshake: send the output, if any, then close.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum HandshakeError {
-    /// This is no NBD server.
-    #[error("it is no NBD server: it says {} where {} belongs", word(*found), word(*wanted))]
-    BadMagic {
-        /// The eight bytes in the magic's place.
-        found: u64,
-        /// The magic.
-        wanted: u64,
-    },
-    /// A server of the old handshake, in which there are neither names nor options.
-    #[error(
-        "the server speaks the old handshake of NBD, in which exports have no names; a server of \
-         the new one (\"newstyle\") is needed"
-    )]
-    OldHandshake,
-    /// A reply to another option than the one sent.
-    #[error("a reply to option {found}, though option {sent} was sent")]
-    WrongOption {
-        /// What the reply names.
-        found: u32,
-        /// What was asked.
-        sent: u32,
-    },
-    /// More than a client need keep.
-    #[error("option {option} is answered with more than {limit} {unit}")]
-    TooMuch {
-        /// What was asked.
-        option: u32,
-        /// How much is allowed.
-        limit: usize,
-        /// Of what.
-        unit: &'static str,
-    },
-    /// A reply that means nothing, or not here.
-    #[error("option {option} is answered with reply {reply:#x} of {len} bytes: {why}")]
-    BadReply {
-        /// What was asked.
-        option: u32,
-        /// The reply's code.
-        reply: u32,
-        /// Bytes of its data.
-        len: usize,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The server understands and says no.
-    #[error(
-        "{} (option {option} is answered with {reply:#x}{})",
-        refusal(*reply),
-        words(message)
-    )]
-    Refused {
-        /// What was asked.
-        option: u32,
-        /// One of the `rep::ERR_` codes.
-        reply: u32,
-        /// The server's words.
-        message: String,
-    },
-    /// The server is too old to list or describe its exports.
-    #[error("the server knows no options but EXPORT_NAME")]
-    NoOptions,
-    /// The machine was asked to go on after its end.
-    #[error("the handshake is over")]
-    Over,
-}
-
-/// Eight bytes as text, or as a number where they are none.
-fn word(word: u64) -> String {
-    let bytes = word.to_be_bytes();
-    if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
-        Quoted(&bytes).to_string()
-    } else {
-        format!("{word:#018x}")
-    }
-}
-
-/// The server's words, where it has any.
-fn words(message: &str) -> String {
-    match message {
-        "" => String::new(),
-        _ => format!(": {}", Quoted(message.as_bytes())),
-    }
-}
-
-/// What a refusal with this code means.
-fn refusal(reply: u32) -> &'static str {
-    match reply {
-        rep::ERR_UNKNOWN => "the server has no such export",
-        rep::ERR_TLS_REQD => "the server wants TLS",
-        rep::ERR_POLICY => "the server does not let this client in",
-        rep::ERR_SHUTDOWN => "the server is shutting down",
-        rep::ERR_BLOCK_SIZE_REQD => "the server wants blocks to be negotiated otherwise",
-        rep::ERR_UNSUP => "the server does not know what it is asked for",
-        _ => "the server refuses",
-    }
-}
-
 /// What one step of the machine came to.
 enum Step {
     /// Look at what follows in the input.
     Again,
     /// This many bytes are missing.
     Missing(usize),
+    /// TLS is to be begun.
+    StartTls,
     /// The handshake has ended.
     End(Progress),
 }
@@ -266,7 +176,7 @@ impl Handshake {
         };
         Self {
             options,
-            state: State::Greeting,
+            state: State::Greeting { wants_tls: false },
             no_zeroes: false,
             structured_replies: false,
             allocation_context: None,
@@ -285,6 +195,13 @@ impl Handshake {
         }
     }
 
+    /// Has it begin TLS before it asks for anything.
+    #[must_use]
+    pub fn within_tls(mut self) -> Self {
+        self.state = State::Greeting { wants_tls: true };
+        self
+    }
+
     /// Takes what is complete from the front of `input` and appends what to send to `output`.
     pub fn receive(
         &mut self,
@@ -293,7 +210,8 @@ impl Handshake {
     ) -> Result<Progress, HandshakeError> {
         loop {
             let step = match self.state {
-                State::Greeting => self.receive_greeting(input, output),
+                State::Greeting { wants_tls } => self.receive_greeting(wants_tls, input, output),
+                State::Tls => Ok(self.send_first(output)),
                 State::Replies(option) => self.receive_reply(option, input, output),
                 State::ExportName => Ok(self.receive_export_name(input)),
                 State::Over => Err(HandshakeError::Over),
@@ -303,6 +221,14 @@ impl Handshake {
                 Ok(Step::Missing(bytes)) => {
                     self.wanted = bytes;
                     return Ok(Progress::NeedMore);
+                }
+                Ok(Step::StartTls) if !input.is_empty() => {
+                    self.state = State::Over;
+                    return Err(HandshakeError::BehindStartTls { len: input.len() });
+                }
+                Ok(Step::StartTls) => {
+                    self.state = State::Tls;
+                    return Ok(Progress::StartTls);
                 }
                 Ok(Step::End(progress)) => {
                     self.state = State::Over;
@@ -329,6 +255,7 @@ impl Handshake {
 
     fn receive_greeting(
         &mut self,
+        wants_tls: bool,
         input: &mut BytesMut,
         output: &mut BytesMut,
     ) -> Result<Step, HandshakeError> {
@@ -355,8 +282,18 @@ impl Handshake {
         flags.set(ClientFlags::NO_ZEROES, self.no_zeroes);
         output.put_u32(flags.bits());
         match self.options.target {
+            _ if wants_tls && !fixed => return Err(HandshakeError::NoOptions),
+            _ if wants_tls => self.send(opt::STARTTLS, output),
             Target::Info(_) | Target::List if !fixed => return Err(HandshakeError::NoOptions),
             Target::Go(_) | Target::ExportName(_) if !fixed => self.send(opt::EXPORT_NAME, output),
+            _ => return Ok(self.send_first(output)),
+        }
+        Ok(Step::Again)
+    }
+
+    /// Asks for the first thing that it wants.
+    fn send_first(&mut self, output: &mut BytesMut) -> Step {
+        match self.options.target {
             Target::Go(_) | Target::ExportName(_) | Target::Info(_)
                 if self.options.replies != Replies::Simple =>
             {
@@ -364,7 +301,7 @@ impl Handshake {
             }
             _ => self.send_target(output),
         }
-        Ok(Step::Again)
+        Step::Again
     }
 
     fn receive_reply(
@@ -422,6 +359,7 @@ impl Handshake {
             return self.handle_refusal(reply, output);
         }
         match (reply.option, reply.reply) {
+            (opt::STARTTLS, rep::ACK) => return Ok(Step::StartTls),
             (opt::STRUCTURED_REPLY, rep::ACK) => {
                 self.structured_replies = true;
                 let enters = matches!(self.options.target, Target::Go(_) | Target::ExportName(_));

@@ -11,9 +11,11 @@
 //! reply may take up is bounded by what was asked for.
 
 mod assembly;
+mod error;
 mod handshake;
 mod quoted;
 mod transmission;
 
-pub use handshake::{ClientOptions, Handshake, HandshakeError, Listed, Progress, Replies, Target};
+pub use error::HandshakeError;
+pub use handshake::{ClientOptions, Handshake, Listed, Progress, Replies, Target};
 pub use transmission::{Answer, EncodeError, RemoteError, Reply, ReplyError, Transmission};

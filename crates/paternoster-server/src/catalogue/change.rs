@@ -86,7 +86,7 @@ impl Catalogue {
             return Err(CatalogueError::Size { size: new_size, allowed });
         }
         if sets_group || moves {
-            self.check_limits(pool, &wanted)?;
+            self.check_own_group(pool, &wanted)?;
         }
         self.check_socket(&wanted)?;
         let away = [
@@ -128,8 +128,9 @@ impl Catalogue {
     pub(super) fn set_own_group(&self, wanted: &Wanted) -> Result<(), CatalogueError> {
         let (group, own) = (wanted.group(), wanted.group_keys());
         let known = self.groups(|groups| groups.keys(&group).cloned());
-        let (weight, limits, leaf_weight) = (own.weight, own.limits, None);
-        let keys = GroupKeys { weight, leaf_weight, limits, ..known.unwrap_or_default() };
+        let GroupKeys { weight, limits, identities, .. } = own;
+        let more = known.unwrap_or_default();
+        let keys = GroupKeys { weight, leaf_weight: None, limits, identities, ..more };
         self.set_group_keys(&group, &keys)?;
         // A request may have made it stay since.
         if self.groups(|groups| groups.is_made(&group)) {

@@ -68,7 +68,7 @@ impl Catalogue {
     }
 
     fn create(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
-        self.check_limits(pool, wanted)?;
+        self.check_own_group(pool, wanted)?;
         self.check_socket(wanted)?;
         let plan = self.plan(pool, wanted)?;
         check_free(pool, plan.takes_at_once())?;
@@ -83,8 +83,13 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Refuses limits, of its own or of a group, where they would have no effect.
-    pub(super) fn check_limits(&self, pool: &Disk, wanted: &Wanted) -> Result<(), CatalogueError> {
+    /// Refuses limits, of its own or of a group, and identities, where they would have no effect.
+    pub(super) fn check_own_group(
+        &self,
+        pool: &Disk,
+        wanted: &Wanted,
+    ) -> Result<(), CatalogueError> {
+        self.check_identities(&wanted.more.identities)?;
         let own = wanted.more.limits != GroupLimits::NONE;
         if own || self.groups(|groups| groups.is_limited(&wanted.group())) {
             pool.check_has_limits()?;
@@ -357,12 +362,12 @@ impl State {
     }
 }
 
-/// That weight and limits are not to be set of a group by what has come into it.
+/// That nothing is to be set of a group by what has come into it.
 pub(super) fn not_own(wanted: &Wanted) -> CatalogueError {
     let (group, kind) = (wanted.group(), wanted.kind());
     CatalogueError::Value(format!(
-        "group {group:?} was there before the {kind}, so its weight and limits are not the \
-         {kind}'s: leave them out, or name another group"
+        "group {group:?} was there before the {kind}, so its weight, limits and identities are not \
+         the {kind}'s: leave them out, or name another group"
     ))
 }
 

@@ -14,7 +14,7 @@ use paternoster::GroupLimits;
 use serde_json::{Map, Value};
 
 use super::{Catalogue, State};
-use crate::config::{ExportKeys, GroupKeys, PoolKind, Wanted, differing};
+use crate::config::{ExportKeys, GroupKeys, PoolKind, RequestKeys, Wanted, differing};
 
 impl Catalogue {
     /// The groups, volumes and exports that were made by request, as TOML: what a file declares
@@ -36,7 +36,9 @@ impl Catalogue {
             let socket = self.socket(of).ok().flatten();
             let mut keys = keys_in_file(of, is_sized, socket);
             let path = of.group();
-            if has_own_group && of.more.limits != GroupLimits::NONE {
+            let RequestKeys { limits, identities, .. } = &of.more;
+            let has_more = *limits != GroupLimits::NONE || !identities.is_empty();
+            if has_own_group && has_more {
                 // They are a group's in a file, which then has the weight beside.
                 keys.remove("weight");
                 keys.insert("group".to_owned(), path.clone().into());

@@ -12,7 +12,7 @@ use super::durable::logged;
 use super::record::MadeRecord;
 use super::show::page;
 use super::{Asked, Catalogue, Disk, ServedVolume, Stage, State, Volume};
-use crate::config::{EXPORT, MULTIPLE, VOLUME, Wanted, check_volume_name};
+use crate::config::{EXPORT, IDENTITIES, MULTIPLE, VOLUME, Wanted, check_volume_name};
 use crate::ctl::{
     CatalogueError, ExportAnswer, ExportsAnswer, ExportsQuestion, Put, RemovalQuestion, page_limit,
 };
@@ -110,7 +110,7 @@ impl Catalogue {
         // So that the volume stays as it is meanwhile.
         let _volume = self.turn(of_volume)?;
         let part = self.part(wanted)?;
-        self.check_limits(&part.disk, wanted)?;
+        self.check_own_group(&part.disk, wanted)?;
         self.check_socket(wanted)?;
         let (name, mut wanted) = (&wanted.name, wanted.clone());
         // It stays so when the volume grows.
@@ -260,12 +260,12 @@ impl Catalogue {
         let fixed = |of: &Wanted| {
             let mut of = of.clone();
             (of.keys.weight, of.keys.description) = (None, None);
-            of.more.limits = GroupLimits::NONE;
+            (of.more.limits, of.more.identities) = (GroupLimits::NONE, Vec::new());
             of
         };
         if fixed(&wanted) != fixed(&before) {
-            let how = "and only its weight, limits and description change: remove it, and make it \
-                       again";
+            let how = "and only its weight, limits, identities and description change: remove it, \
+                       and make it again";
             return Err(CatalogueError::Exists { what: EXPORT, name, how: how.to_owned() });
         }
         if wanted.group_keys() != before.group_keys() {
@@ -274,7 +274,7 @@ impl Catalogue {
             }
             let disk = served.and_then(|served| self.state().disk(served).cloned());
             if let Some(disk) = disk {
-                self.check_limits(&disk, &wanted)?;
+                self.check_own_group(&disk, &wanted)?;
             }
             self.set_own_group(&wanted)?;
         }
@@ -335,6 +335,7 @@ impl Catalogue {
             group: of.group(),
             weight: own.map(|keys| keys.weights().weight.value()),
             limits: of.body().remove("limits"),
+            identities: of.body().remove(IDENTITIES),
             ioprio: of.keys.ioprio.to_string(),
             read_only: of.keys.read_only,
             description: of.keys.description.clone(),

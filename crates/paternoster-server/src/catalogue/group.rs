@@ -4,7 +4,9 @@
 use serde_json::Value;
 
 use super::{Asked, Catalogue, State, check_have_limits, store};
-use crate::config::{GroupKeys, Keys as _, Wanted, is_in, new_group};
+use crate::config::{
+    GroupKeys, IDENTITIES, Identity, Keys as _, Problem, Wanted, is_in, new_group,
+};
 use crate::ctl::{CatalogueError, GroupChange, GroupError, GroupsAnswer, Put, ServedGroup};
 use crate::messages::GroupSettings;
 use crate::stat::Stat;
@@ -22,6 +24,7 @@ impl Catalogue {
             return Err(CatalogueError::Name(why));
         }
         let wanted = new_group::read(path, body).map_err(CatalogueError::Value)?;
+        self.check_identities(&wanted.identities)?;
         let _turn = self.turn(path)?;
         let state = self.state();
         if state.groups.is_of_file(path) {
@@ -47,13 +50,15 @@ impl Catalogue {
         let _turn = self.turn(path)?;
         let keys = self.group_keys(path)?;
         let wanted = new_group::patched(path, &keys, changes).map_err(CatalogueError::Value)?;
+        self.check_identities(&wanted.identities)?;
         self.change_group(path, &wanted)?;
         let is_brought = self.change_who_brought(path, &wanted)?;
-        // What brings a group along says its weight and limits, and nothing else of it. What is set
-        // beyond that, or of one that nobody has brought, has it stay.
+        // What brings a group along says its weight, limits and identities, and nothing else of
+        // it. What is set beyond that, or of one that nobody has brought, has it stay.
         let stays = self.groups(|groups| {
-            let (weight, leaf_weight, limits) = (wanted.weight, wanted.leaf_weight, wanted.limits);
-            let brought = GroupKeys { weight, leaf_weight, limits, ..GroupKeys::default() };
+            let GroupKeys { weight, leaf_weight, limits, identities, .. } = wanted.clone();
+            let said = GroupKeys { weight, leaf_weight, limits, ..GroupKeys::default() };
+            let brought = GroupKeys { identities, ..said };
             let says_more = groups.full(wanted.clone()) != groups.full(brought);
             let is_others = groups.is_of_file(path) || self.store.is_none();
             groups.is_made(path) || !is_others && (says_more || !is_brought)
@@ -86,8 +91,17 @@ impl Catalogue {
                 asked.of.keys.weight = wanted.weight;
             }
             asked.of.more.limits = wanted.limits;
+            asked.of.more.identities.clone_from(&wanted.identities);
         }
         self.record(kind, &name).map(|()| true)
+    }
+
+    /// Refuses identities where nobody shows a certificate.
+    pub(super) fn check_identities(&self, identities: &[Identity]) -> Result<(), CatalogueError> {
+        if identities.is_empty() || self.exports.asks_for_certificates() {
+            return Ok(());
+        }
+        Err(CatalogueError::Value(Problem::WithoutClientCa { key: IDENTITIES }.to_string()))
     }
 
     /// Removes a group that was made by request and has no exports.

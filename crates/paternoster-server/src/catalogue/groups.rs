@@ -15,6 +15,7 @@ use paternoster::{DeviceWeights, GroupLimits, Weight, Weights};
 use crate::admission::{Rooms, TenantRoom};
 use crate::config::{Config, GroupKeys, ROOT, is_in, parent_of};
 use crate::messages::{GroupOnDisk, NewTenant};
+use crate::tls::Identities;
 
 /// A group.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ struct Group {
 pub(crate) struct Groups {
     /// In the order of the configuration, and behind that in which they came.
     by_path: IndexMap<String, Group>,
+    /// Those that have some, for whoever lets clients in.
+    identities: Arc<Identities>,
     rooms: Rooms,
     /// What holds where nothing is set.
     memory: u64,
@@ -46,7 +49,8 @@ impl Groups {
     /// Those of the configuration, with its exports.
     pub(crate) fn new(config: &Config, rooms: Rooms) -> Self {
         let (memory, connections) = (config.keys.memory, config.keys.connections);
-        let mut groups = Self { by_path: IndexMap::new(), rooms, memory, connections };
+        let (by_path, identities) = (IndexMap::new(), Arc::default());
+        let mut groups = Self { by_path, identities, rooms, memory, connections };
         for group in &config.groups {
             groups.add(&group.path, group.keys.clone(), true);
             groups.by_path[&group.path].device_weights.clone_from(&group.device_weights);
@@ -75,6 +79,8 @@ impl Groups {
             let (weight, leaf_weight) = (group.keys.weight, group.keys.leaf_weight);
             (known.keys.weight, known.keys.leaf_weight) = (weight, leaf_weight);
             known.keys.limits = group.keys.limits;
+            known.keys.identities.clone_from(&group.keys.identities);
+            self.identities.set(&group.path, &group.keys.identities);
             let on_device = group.device_weights.iter();
             let on_device = on_device.filter_map(|(&disk, &of)| Some((numbers[disk]?, of)));
             known.device_weights = on_device.collect();
@@ -87,6 +93,11 @@ impl Groups {
             self.by_path[path].is_of_file = false;
             self.remove_unused(path);
         }
+    }
+
+    /// Whose certificates enter what is in which group.
+    pub(crate) fn identities(&self) -> Arc<Identities> {
+        Arc::clone(&self.identities)
     }
 
     /// The paths of all, and what is set of each.
@@ -147,6 +158,7 @@ impl Groups {
         let group = &self.by_path[path];
         if group.exports.is_empty() && !group.is_of_file && !group.is_made {
             self.by_path.shift_remove(path);
+            self.identities.set(path, &[]);
         }
     }
 
@@ -163,6 +175,7 @@ impl Groups {
                 let limit = full.connections.unwrap_or(self.connections);
                 group.room = self.rooms.tenant(path, limit);
             }
+            self.identities.set(path, &full.identities);
             group.keys = full;
         }
     }
@@ -217,6 +230,7 @@ impl Groups {
     fn add(&mut self, path: &str, keys: GroupKeys, is_of_file: bool) {
         let keys = self.full(keys);
         let room = self.rooms.tenant(path, keys.connections.unwrap_or(self.connections));
+        self.identities.set(path, &keys.identities);
         let (device_weights, exports) = (BTreeMap::new(), BTreeMap::new());
         let is_made = false;
         let group = Group { keys, device_weights, room, is_of_file, is_made, exports };
@@ -285,8 +299,8 @@ mod tests {
     use super::*;
 
     fn groups() -> Groups {
-        let (by_path, rooms) = (IndexMap::new(), Rooms::of(16));
-        Groups { by_path, rooms, memory: 1 << 20, connections: 7 }
+        let (by_path, identities, rooms) = (IndexMap::new(), Arc::default(), Rooms::of(16));
+        Groups { by_path, identities, rooms, memory: 1 << 20, connections: 7 }
     }
 
     fn paths(groups: &Groups, disk: usize) -> Vec<&str> {

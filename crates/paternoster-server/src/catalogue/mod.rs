@@ -46,7 +46,7 @@ pub(crate) use self::record::{Records, WrittenRecords};
 pub(crate) use self::store::{Store, make_state_dir};
 pub(crate) use self::turnover::Turnover;
 use crate::admission::{Descriptors, Rooms};
-use crate::config::{BackendConfig, Config, EXPORT, VOLUME, Wanted};
+use crate::config::{BackendConfig, Config, EXPORT, ListenTls, VOLUME, Wanted};
 use crate::ctl::{CatalogueError, VolumeStage};
 use crate::export_table::ServedExports;
 use crate::owners::{OfConfig, Owners, ServedDisk};
@@ -64,6 +64,8 @@ pub(crate) struct Catalogue {
     owners: Arc<Owners>,
     /// Where the sockets are, in the order of the configuration.
     places: Vec<Place>,
+    /// Which of them require TLS.
+    tls: Vec<ListenTls>,
     pub(crate) exports: Arc<ServedExports>,
     /// Where virtual machines attach to them.
     machines: Arc<Sockets>,
@@ -121,7 +123,7 @@ struct Volume {
 struct Asked {
     of: Wanted,
     is_of_file: bool,
-    /// Whether its group has come with it, so that weight and limits are its own.
+    /// Whether its group has come with it, so that what is set of that is its own.
     has_own_group: bool,
     /// What its record says, if it has one.
     recorded: Option<MadeRecord>,
@@ -158,7 +160,20 @@ impl Catalogue {
             state.add_disk(OfConfig { config, index, number: index }, disk);
         }
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        Self { owners, places, exports, machines, rooms, passed, store, state, freed, following }
+        let tls = config.listen.iter().map(|listen| listen.tls).collect();
+        Self {
+            owners,
+            places,
+            tls,
+            exports,
+            machines,
+            rooms,
+            passed,
+            store,
+            state,
+            freed,
+            following,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,7 +189,7 @@ impl Catalogue {
     fn uris(&self, name: &str) -> Vec<String> {
         let offering = self.places.iter().enumerate();
         let offering = offering.filter(|(socket, _)| self.exports.offers(*socket, name));
-        offering.map(|(_, place)| place.of_export(name)).collect()
+        offering.map(|(socket, place)| place.of_export(name, self.tls[socket])).collect()
     }
 
     /// Listens where what is to be served says that virtual machines attach to it, if it does.

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::store::{self, EXPORTS, GROUPS, Record, VOLUMES};
-use crate::config::{Config, EXPORT, GroupKeys, VOLUME, Wanted, is_in, new_group};
+use crate::config::{
+    Config, EXPORT, GroupKeys, IDENTITIES, Problem, VOLUME, Wanted, is_in, new_group,
+};
 use crate::ctl::Data;
 
 /// A volume or an export, as it was asked for last.
@@ -157,8 +159,8 @@ impl Records {
         let brought = made.map(|(wanted, _)| {
             let (kind, name, group) = (wanted.kind(), &wanted.name, wanted.group());
             format!(
-                "group {group:?}: the weight and limits of {kind} {name:?}, which was made by \
-                 request, are set of it; leave it out of the file"
+                "group {group:?}: weight, limits and identities of {kind} {name:?}, which was made \
+                 by request, are set of it; leave it out of the file"
             )
         });
         let groups = self.groups.iter().filter(|(path, _)| is_of_file(path));
@@ -177,6 +179,17 @@ impl Records {
                 None => None,
             }
         });
+        let of_groups = self.groups.iter().map(|(path, keys)| (format!("group {path:?}"), keys));
+        let of_groups = of_groups.filter(|(_, keys)| !keys.identities.is_empty());
+        let made = self.volumes.iter().chain(&self.exports);
+        let made = made.filter(|(wanted, _)| !wanted.more.identities.is_empty());
+        let made = made.map(|(wanted, _)| format!("{} {:?}", wanted.kind(), wanted.name));
+        let known = made.chain(of_groups.map(|(group, _)| group));
+        let known = known.filter(|_| config.tls.client_ca.is_none());
+        let unknown = known.map(|what| {
+            let problem = Problem::WithoutClientCa { key: IDENTITIES };
+            format!("{what} was made by request: {problem}")
+        });
         let dir = config.keys.vhost_user_dir.as_deref();
         let all = self.volumes.iter().chain(&self.exports);
         let sockets = all.filter_map(|(wanted, _)| {
@@ -184,7 +197,7 @@ impl Records {
             Some(format!("{} {:?} was made by request: {mistake}", wanted.kind(), wanted.name))
         });
         let records = twice.chain(both).chain(groups).chain(brought);
-        records.chain(pools).chain(exports).chain(sockets).collect()
+        records.chain(pools).chain(exports).chain(sockets).chain(unknown).collect()
     }
 
     /// Returns why something cannot be on its pool.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::image::{check_free, free};
 use super::stat_page::VOLUMES_AT_ONCE;
 use super::{Catalogue, Disk, Volume};
-use crate::config::{is_in, sharing_devices};
+use crate::config::{IDENTITIES, is_in, sharing_devices};
 use crate::control::PATIENCE;
 use crate::ctl::{
     CatalogueError, PoolAnswer, PoolsAnswer, VolumeAnswer, VolumeStage, VolumesAnswer,
@@ -152,6 +152,7 @@ impl Catalogue {
             group: of.group(),
             weight: own.map(|keys| keys.weights().weight.value()),
             limits: body.remove("limits").filter(|limits| *limits != Value::Null),
+            identities: body.remove(IDENTITIES),
             ioprio: of.keys.ioprio.to_string(),
             // Of one that is no export its exports say it.
             read_only: of.keys.read_only && (of.keys.export || !volume.writes),

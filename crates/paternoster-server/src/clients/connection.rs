@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
+use super::ciphered::{Ciphered, work_of_opening, work_of_sealing};
 use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
@@ -94,9 +95,11 @@ pub(super) struct Connection {
     /// Credit that has been taken for what it does next.
     pub(super) granted: Amount,
     /// What its tenant is charged for what it holds.
-    charged: [Amount; 3],
+    charged: [Amount; 4],
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
+    /// What is between these and the socket, if it is something.
+    pub(super) tls: Option<Ciphered>,
     /// Whether a send is in flight.
     sending: bool,
     /// Whether its tenant counts it among those with one.
@@ -148,9 +151,10 @@ impl Connection {
             left: VecDeque::new(),
             waiting: Waiting::No,
             granted: Amount::Small(0),
-            charged: [Amount::Small(0); 3],
+            charged: [Amount::Small(0); 4],
             incoming: Incoming::new(&new.input),
             outgoing,
+            tls: new.tls.map(Ciphered::new),
             sending: false,
             counted_sending: false,
             received_at: now,
@@ -227,20 +231,49 @@ impl Connection {
     pub(super) fn rooms(&self) -> [(Room, Amount); 2] {
         let least = self.incoming.least_room(self.transmission.wanted());
         let best = self.incoming.best_room(least);
-        [least, best].map(|room| (room, self.incoming.needed_for(room)))
+        [least, best].map(|room| match self.incoming.needed_for(room) {
+            // What is sealed has as much room.
+            Amount::Room(bytes) if self.tls.is_some() => (room, Amount::Room(2 * bytes)),
+            needed => (room, needed),
+        })
     }
 
-    /// Begins to receive, into that room.
-    pub(super) fn receive(&mut self, site: &mut impl Site, id: ConnectionId, room: Room) {
+    /// Takes what TLS has received already, else begins to receive, into that room. Returns the
+    /// units of work that it took.
+    pub(super) fn receive(&mut self, site: &mut impl Site, id: ConnectionId, room: Room) -> i32 {
+        let mut buffer = self.incoming.begin_receive(room);
+        if let Some(tls) = &mut self.tls {
+            match tls.open(&mut buffer) {
+                Ok(0) if !tls.has_ended() => {
+                    self.incoming.keep(buffer);
+                    buffer = tls.begin_receive(room.is_large());
+                }
+                opened => {
+                    let bytes = *opened.as_ref().unwrap_or(&0);
+                    self.incoming.received(buffer, Ok(bytes.try_into().unwrap_or(u32::MAX)));
+                    match opened {
+                        Ok(0) => self.finish(Leave::Closed),
+                        Ok(_) => {}
+                        Err(error) => self.fail(Leave::Tls(error)),
+                    }
+                    return 1 + work_of_opening(bytes);
+                }
+            }
+        }
         self.received_at = site.now();
-        let buffer = self.incoming.begin_receive(room);
         let token = site.token(Operation::Receive.token(id));
         site.ring().receive(token, &self.socket, buffer);
+        1
     }
 
     /// Takes a completed receive.
     pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>, now: Instant) {
-        self.incoming.received(input, result);
+        if let Some(tls) = &mut self.tls {
+            tls.received(input);
+            self.incoming.sealed_received();
+        } else {
+            self.incoming.received(input, result);
+        }
         self.received_at = now;
         match result {
             Ok(0) => self.finish(Leave::Closed),
@@ -291,15 +324,19 @@ impl Connection {
     pub(super) fn fail(&mut self, why: Leave) {
         self.leave.get_or_insert(why);
         self.state = State::Failed;
+        self.shut();
         self.pending = None;
         self.left.clear();
         self.incoming.clear();
         self.outgoing.clear();
-        self.shut();
     }
 
     /// Shuts the socket, which ends operations in flight.
-    pub(super) fn shut(&self) {
+    pub(super) fn shut(&mut self) {
+        // In the middle of a record there is nothing that could be said.
+        if let Some(tls) = self.tls.as_mut().filter(|_| !self.sending && self.outgoing.is_empty()) {
+            tls.say_end(&self.socket);
+        }
         // It may be shut already.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
@@ -307,7 +344,9 @@ impl Connection {
     /// Returns whether it has made no progress since `then` with what it holds: a payload that does
     /// not come, or replies that are not read.
     pub(super) fn is_stalled_since(&self, then: Instant) -> bool {
-        let by_payload = self.incoming.has_payload_room() && self.received_at <= then;
+        let has_part = self.tls.as_ref().is_some_and(Ciphered::has_part);
+        let has_part = has_part || self.incoming.has_payload_room();
+        let by_payload = has_part && self.received_at <= then;
         let by_replies = self.sending && self.sent_at <= then;
         self.state != State::Failed && (by_payload || by_replies)
     }
@@ -342,20 +381,24 @@ impl Connection {
         self.outgoing.add_data(payload);
     }
 
-    /// Sends what there is, unless a send is in flight.
-    pub(super) fn send(&mut self, site: &mut impl Site, id: ConnectionId) {
+    /// Sends what there is, unless a send is in flight. Returns the units of work that it took to
+    /// seal it.
+    pub(super) fn send(&mut self, site: &mut impl Site, id: ConnectionId) -> i32 {
         if self.state == State::Failed {
             self.outgoing.clear();
         }
-        if self.state == State::Held {
-            return;
-        }
-        let Some(from) = self.outgoing.next_send() else { return };
+        let next = match &mut self.tls {
+            _ if self.state == State::Held => None,
+            Some(tls) if self.state != State::Failed => self.outgoing.next_sealed(tls),
+            _ => self.outgoing.next_send().map(|from| (from, 0)),
+        };
+        let Some((from, sealed)) = next else { return 0 };
         // Until now nothing was there to be read.
         self.sent_at = site.now();
         self.sending = true;
         let token = site.token(Operation::Send.token(id));
         site.ring().send(token, &self.socket, from);
+        work_of_sealing(sealed)
     }
 
     /// Returns whether a send is in flight.
@@ -384,9 +427,10 @@ impl Connection {
     /// Updates what its tenant is charged for it, and returns what that was before and what it is
     /// from here on: replies that are not sent, and what it has received beyond the room of every
     /// connection.
-    pub(super) fn update_charge(&mut self) -> ([Amount; 3], [Amount; 3]) {
+    pub(super) fn update_charge(&mut self) -> ([Amount; 4], [Amount; 4]) {
         let [small, large] = self.outgoing.held();
-        let now = [small, large, self.incoming.held()];
+        let sealed = self.tls.as_ref().map_or(Amount::Room(0), Ciphered::held);
+        let now = [small, large, self.incoming.held(), sealed];
         (std::mem::replace(&mut self.charged, now), now)
     }
 

@@ -10,6 +10,9 @@
 //!
 //! A connection is carried as bytes: commands have no form of their own there. Where the other one
 //! does not come, what was given up is done here.
+//!
+//! One within TLS cannot be carried, as nobody gives its keys away: it ends with this server, and
+//! its client connects anew, to the other one.
 
 use std::sync::Arc;
 
@@ -108,9 +111,9 @@ impl Connection {
         self.in_flight == 0 && !self.is_sending() && !is_receiving
     }
 
-    /// What another server needs; none of one that has failed.
+    /// What another server needs; none of one that has failed, or that cannot be carried.
     fn held(&mut self) -> Option<HeldConnection> {
-        if self.state != State::Held {
+        if self.state != State::Held || self.tls.is_some() {
             return None;
         }
         let disconnect = matches!(self.leave, Some(Leave::Disconnected))

@@ -18,7 +18,7 @@ use super::credit::Amount;
 pub(super) const BASE_ROOM: usize = 4 << 10;
 
 /// Room of a connection that streams.
-const STREAM_ROOM: usize = 64 << 10;
+pub(super) const STREAM_ROOM: usize = 64 << 10;
 
 /// The bytes received from one client.
 #[derive(Debug)]
@@ -86,13 +86,7 @@ impl Incoming {
 
     /// Returns the buffer to receive into, of that room.
     pub(super) fn begin_receive(&mut self, room: Room) -> BytesMut {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        // In place where it can be. It must not grow by itself: that doubles it, uncharged.
-        if room.bytes != self.room || !buffer.try_reclaim(room.bytes - buffer.len()) {
-            let mut other = BytesMut::with_capacity(room.bytes);
-            other.extend_from_slice(&buffer);
-            buffer = other;
-        }
+        let buffer = with_room(std::mem::take(&mut self.buffer), self.room, room.bytes);
         (self.room, self.for_payload) = (room.bytes, room.for_payload);
         self.receiving = true;
         buffer
@@ -102,6 +96,16 @@ impl Incoming {
     pub(super) fn received(&mut self, buffer: BytesMut, result: Result<u32, Errno>) {
         self.last = result.map_or(0, |bytes| bytes as usize);
         self.buffer = buffer;
+        self.receiving = false;
+    }
+
+    /// Keeps the buffer to receive into while the ring has another one, for what is sealed.
+    pub(super) fn keep(&mut self, buffer: BytesMut) {
+        self.buffer = buffer;
+    }
+
+    /// Takes note that what is sealed has been received.
+    pub(super) fn sealed_received(&mut self) {
         self.receiving = false;
     }
 
@@ -144,6 +148,24 @@ impl Incoming {
     pub(super) fn is_receiving(&self) -> bool {
         self.receiving
     }
+}
+
+impl Room {
+    /// Returns whether it is more than every connection has.
+    pub(super) fn is_large(self) -> bool {
+        self.bytes > BASE_ROOM
+    }
+}
+
+/// Returns the buffer with so much room in all, of which it had `room`. In place where it can be:
+/// it must not grow by itself, as that doubles it, uncharged.
+pub(super) fn with_room(mut buffer: BytesMut, room: usize, bytes: usize) -> BytesMut {
+    if bytes == room && buffer.try_reclaim(bytes - buffer.len()) {
+        return buffer;
+    }
+    let mut other = BytesMut::with_capacity(bytes);
+    other.extend_from_slice(&buffer);
+    other
 }
 
 /// Returns the charge for a room: a payload's is its command's soon, that of a stream may stay.

@@ -7,7 +7,7 @@ use paternoster_nbd::server::Fatal;
 use rustix::io::Errno;
 
 /// Why a connection ended; the first reason is the one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Leave {
     /// The client said that it was done: `NBD_CMD_DISC`.
     Disconnected,
@@ -17,6 +17,8 @@ pub(crate) enum Leave {
     Broken(Errno),
     /// What it sent cannot be understood.
     CutOff(Fatal),
+    /// What it sent is no TLS as it was agreed on.
+    Tls(rustls::Error),
     /// It made no progress for so long, while others of its tenant waited for memory.
     Stalled(Nanos),
     /// Its volume is removed.
@@ -38,6 +40,7 @@ impl fmt::Display for Leave {
             Self::Closed => f.write_str("it closed the connection without NBD_CMD_DISC"),
             Self::Broken(errno) => errno.fmt(f),
             Self::CutOff(fatal) => fatal.fmt(f),
+            Self::Tls(error) => write!(f, "TLS: {error}"),
             Self::Removed => f.write_str("its volume is being removed"),
             Self::HungUp => f.write_str("its front-end has hung up"),
             Self::Refused => f.write_str("what its front-end said was not obeyed"),

@@ -14,8 +14,10 @@
 //! end (`replies.rs`).
 
 mod account;
+mod answers;
 #[cfg(test)]
 mod check;
+mod ciphered;
 mod connection;
 mod credit;
 mod export;
@@ -36,12 +38,14 @@ use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{CommandOp, Completion, FrontToken, Outcome};
-use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
+use paternoster_nbd::{Command, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::secondary::Entry;
 use slotmap::{Key, KeyData, SecondaryMap, SlotMap, new_key_type};
 
 use self::account::Grant;
+pub(crate) use self::answers::work_of;
+use self::answers::{nbd_error, nbd_extent};
 use self::connection::{Connection, ConnectionId, DataIn, Decoded, Operation, Waiting};
 use self::credit::Amount;
 pub(crate) use self::export::{Export, TenantId};
@@ -199,8 +203,8 @@ impl Clients {
     }
 
     /// Shuts all sockets: nobody is served any more.
-    pub(crate) fn shut(&self) {
-        self.connections.values().for_each(Connection::shut);
+    pub(crate) fn shut(&mut self) {
+        self.connections.values_mut().for_each(Connection::shut);
     }
 
     /// The client whose command in flight has that tag.
@@ -382,9 +386,9 @@ impl Clients {
         self.release(id);
         let tenant = self.tenant_of(id);
         let spare = best == least || self.tenants[tenant].credit.has_spare(wished);
-        self.connections[id].receive(site, id, if spare { best } else { least });
+        let units = self.connections[id].receive(site, id, if spare { best } else { least });
         self.update_charge(id);
-        1
+        units
     }
 
     /// Takes so much credit for what the connection does next, or has it wait for that.
@@ -521,7 +525,7 @@ impl Clients {
     fn remove(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         self.tenants[tenant].connections -= 1;
-        let connection = self.connections.remove(id).expect("a connection ends once");
+        let mut connection = self.connections.remove(id).expect("a connection ends once");
         let credit = &mut self.tenants[tenant].credit;
         if connection.waiting == Waiting::ForCredit {
             credit.forget(id);
@@ -567,33 +571,5 @@ impl Clients {
         if !std::mem::replace(&mut self.tenants[tenant].has_changed, true) {
             self.changed.push(tenant);
         }
-    }
-}
-
-/// The units of work that an answer took: those of any, and a look for data and one for a hole each
-/// extent.
-pub(crate) fn work_of(answer: &io::Result<Vec<paternoster_disk::Extent>>) -> i32 {
-    let looks = answer.as_ref().map_or(0, Vec::len);
-    ANSWER + i32::try_from(2 * looks).expect("a look has few extents")
-}
-
-fn nbd_extent(extent: &paternoster_disk::Extent) -> Extent {
-    let flags =
-        if extent.hole { ExtentFlags::HOLE | ExtentFlags::ZERO } else { ExtentFlags::empty() };
-    // A query is shorter than 4 GiB, and so is every part of it.
-    Extent { len: u32::try_from(extent.len).unwrap_or(u32::MAX), flags }
-}
-
-/// Returns the error of the protocol for an errno; no other number may be on the wire.
-fn nbd_error(errno: Errno) -> NbdError {
-    match errno {
-        Errno::PERM | Errno::ROFS | Errno::ACCESS => NbdError::NotPermitted,
-        Errno::NOMEM => NbdError::NoMemory,
-        Errno::INVAL => NbdError::Invalid,
-        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => NbdError::NoSpace,
-        Errno::OVERFLOW => NbdError::Overflow,
-        Errno::OPNOTSUPP => NbdError::NotSupported,
-        Errno::SHUTDOWN => NbdError::Shutdown,
-        _ => NbdError::Io,
     }
 }

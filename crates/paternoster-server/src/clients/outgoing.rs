@@ -5,7 +5,8 @@
 //!   long data ────────────────────────────▲ ◀── what that has not sent
 //! ```
 //!
-//! Short things share a buffer: what is held for a reply of 17 bytes is 17 bytes.
+//! Short things share a buffer: what is held for a reply of 17 bytes is 17 bytes. Within TLS what
+//! is sent next is sealed first, and becomes one piece.
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Payload};
 use rustix::io::Errno;
 
+use super::ciphered::Ciphered;
 use super::credit::{Amount, SMALL_DATA};
 
 /// Data of a read up to which it is copied behind its header: less than a piece of its own costs.
@@ -27,6 +29,9 @@ const SEND_PIECES: usize = 1024;
 /// Bytes after which one operation takes no further piece. It completes when all of them have gone:
 /// that is how a client that reads slowly is distinguished from one that does not.
 const SEND_BYTES: usize = 1 << 20;
+
+/// Bytes that are sealed together: few, as a record that has begun to be sent has to be sent whole.
+const SEALED_BYTES: usize = 256 << 10;
 
 /// Bytes of a piece of replies that another server has left.
 const RESUMED: usize = 64 << 10;
@@ -63,6 +68,8 @@ struct Held {
     bytes: usize,
     /// Whether it is for data of a large command.
     is_large: bool,
+    /// Whether it is sealed, so that it is sent as it is.
+    is_sealed: bool,
 }
 
 impl Outgoing {
@@ -122,6 +129,44 @@ impl Outgoing {
         (!from.is_empty()).then_some(from)
     }
 
+    /// Returns the bytes of the next send, sealed, and how many were sealed for it.
+    pub(super) fn next_sealed(&mut self, tls: &mut Ciphered) -> Option<(Buffers<Bytes>, usize)> {
+        if !self.sending.is_empty() {
+            return None;
+        }
+        let is_sealed = self.pieces.front().is_some_and(|piece| piece.held.is_sealed);
+        let plain = if is_sealed { Buffers::new() } else { self.next_to_seal() };
+        let len = plain.iter().map(Bytes::len).sum();
+        if len > 0 || tls.has_to_say() && !is_sealed {
+            let (sealed, is_large) = (tls.seal(&plain), len > SMALL_DATA);
+            let held = Held { bytes: sealed.len() + PIECE_COST, is_large, is_sealed: true };
+            *self.account(is_large) += held.bytes;
+            self.pieces.push_front(Piece { bytes: sealed, held });
+        }
+        let Piece { bytes, held } = self.pieces.pop_front()?;
+        self.sending.push(held);
+        Some((Buffers::from_buf([bytes]), len))
+    }
+
+    /// Takes what is sealed next. Of a piece of which a part is left all is held.
+    fn next_to_seal(&mut self) -> Buffers<Bytes> {
+        self.flush_tail();
+        let (mut plain, mut left) = (Buffers::new(), SEALED_BYTES);
+        while left > 0
+            && let Some(piece) = self.pieces.front_mut()
+        {
+            let part = piece.bytes.split_to(piece.bytes.len().min(left));
+            left -= part.len();
+            plain.push(part);
+            if piece.bytes.is_empty() {
+                let Held { bytes, is_large, .. } = piece.held;
+                *self.account(is_large) -= bytes;
+                self.pieces.pop_front();
+            }
+        }
+        plain
+    }
+
     /// Takes a completed send, with what it has not sent. Returns how many bytes went, or why none
     /// did.
     pub(super) fn sent(
@@ -179,7 +224,7 @@ impl Outgoing {
     }
 
     fn push(&mut self, bytes: Bytes, is_large: bool) {
-        let held = Held { bytes: bytes.len() + PIECE_COST, is_large };
+        let held = Held { bytes: bytes.len() + PIECE_COST, is_large, is_sealed: false };
         *self.account(is_large) += held.bytes;
         self.pieces.push_back(Piece { bytes, held });
     }

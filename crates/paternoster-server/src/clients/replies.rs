@@ -33,7 +33,8 @@ impl Clients {
         for id in queue.drain(..) {
             let Some(client) = self.connections.get_mut(id) else { continue };
             client.queued.for_replies = false;
-            client.send(site, id);
+            let (units, tenant) = (client.send(site, id), client.export.tenant);
+            self.rotation.owe(tenant, units);
             self.note_sending(id);
             self.update_charge(id);
             if self.connections[id].is_over() {

@@ -110,6 +110,13 @@ impl<T: Key, C> Rotation<T, C> {
         self.budget -= units;
     }
 
+    /// The tenant has used so many units outside of its visits: they count against its next ones.
+    pub(crate) fn owe(&mut self, tenant: T, units: i32) {
+        if let Some(queue) = self.tenants.get_mut(tenant) {
+            queue.left -= units;
+        }
+    }
+
     /// Returns whether a further round has something to do.
     pub(crate) fn has_more(&self) -> bool {
         !self.order.is_empty()

@@ -35,7 +35,8 @@ pub(crate) fn needs_restart(served: &Config, stays: &Tables, file: &Config) -> V
     found.names("listen", &addresses(served), &addresses(file));
     for (number, new) in sockets_in(served, file) {
         let old = &served.listen[number];
-        found.compare(&place_of(new), [mode_of(old)], [mode_of(new)]);
+        let keys = |listen| [mode_of(listen), ("tls", listen.tls.name().into())];
+        found.compare(&place_of(new), keys(old), keys(new));
     }
     found.compare("", whole(served), whole(file));
 
@@ -181,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::config::GroupConfig;
-    use crate::config::keys::{DiskKeys, ListenKeys, ServerKeys};
+    use crate::config::keys::{DiskKeys, ListenKeys, ServerKeys, TlsKeys};
 
     const SERVED: &str = "
 unix = \"nbd.sock\"
@@ -398,6 +399,7 @@ size = \"64K\"
             "leaf_weight",
             "weight_device",
             "leaf_weight_device",
+            "identities",
             "riops",
             "wiops",
             "rbps",
@@ -411,6 +413,8 @@ size = \"64K\"
         assert_eq!(live::<GroupKeys>(), of_groups);
         assert_eq!(live::<ExportKeys>(), ["weight", "description"]);
         assert_eq!((live::<ServerKeys>(), live::<ListenKeys>()), (vec![], vec!["exports"]));
+        // reload.rs applies these, and identities.
+        assert_eq!(live::<TlsKeys>(), ["certificate", "key", "client_ca", "crl"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::keys::kinds::Entry;
 use super::keys::written::{Form, Source, Table, Written};
 use super::keys::{
     At, DISK, DiskKeys, EXPORT, ExportKeys, GroupKeys, Keys, ListenKeys, Object, POOL, ServerKeys,
-    VOLUME, known, unknown_key,
+    TlsKeys, VOLUME, known, unknown_key,
 };
 use super::mistakes::Mistakes;
 
@@ -20,6 +20,7 @@ pub(super) struct Draft {
     /// Whether there is an unknown table, which may be what else is missed, and misspelt.
     pub(super) has_gaps: bool,
     pub(super) server: Object<ServerKeys>,
+    pub(super) tls: Option<Object<TlsKeys>>,
     pub(super) listen: Vec<Object<ListenKeys>>,
     /// The disks and the pools.
     pub(super) disks: Vec<Object<DiskKeys>>,
@@ -29,7 +30,8 @@ pub(super) struct Draft {
 }
 
 /// The tables of a file.
-pub(super) const TABLES: [&str; 6] = ["listen", "disks", "pools", "groups", "volumes", "exports"];
+pub(super) const TABLES: [&str; 7] =
+    ["tls", "listen", "disks", "pools", "groups", "volumes", "exports"];
 
 impl Draft {
     /// Reads a file. Notes keys that there are not, and values that are not allowed. None if the
@@ -38,6 +40,11 @@ impl Draft {
         let mut draft = Self { whole: Place::File(path.to_owned()), ..Self::default() };
         for (key, value) in &Source::new(text, path).parse(mistakes)? {
             match key.value.as_str() {
+                "tls" => {
+                    let table = draft.table("tls", value, mistakes);
+                    let tls = table.map(|table| Object::read(key.clone(), "", table, mistakes));
+                    draft.tls = tls;
+                }
                 "listen" => draft.listen = draft.array(value, mistakes),
                 "groups" => draft.groups = draft.tables("groups", "", value, mistakes),
                 table @ ("disks" | "pools") => {

@@ -411,6 +411,18 @@ pub enum Problem {
     /// A mode without a socket.
     #[error("unix_mode is of no use without unix")]
     ModeWithoutSocket,
+    /// A file of TLS that cannot be used.
+    #[error("{key} = {path:?}: {why}")]
+    UnusableTls { key: &'static str, path: PathBuf, why: String },
+    /// TLS without its files.
+    #[error("tls = \"require\" needs certificate and key under [tls]")]
+    NoTls,
+    /// Files of TLS that no socket uses.
+    #[error("[tls] is of no use: no [[listen]] has tls = \"require\"")]
+    UnusedTls,
+    /// A key that needs certificates of clients.
+    #[error("{key} is of no use without client_ca under [tls]")]
+    WithoutClientCa { key: &'static str },
     /// The same of a virtual machine's.
     #[error("{key} is of no use without vhost_user")]
     WithoutVhostSocket { key: &'static str },

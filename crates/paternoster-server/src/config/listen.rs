@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::error::{Mistake, Place, Problem};
-use super::keys::{At, ListenKeys, ListenStates, NO_PATH, Object, PASSED, State};
+use super::keys::{At, ListenKeys, ListenStates, ListenTls, NO_PATH, Object, PASSED, State};
 use super::machine;
 use super::mistakes::Mistakes;
 use crate::sockets::UNIX_PATH_MAX;
@@ -33,6 +33,8 @@ pub struct Listen {
     /// The exports that it offers, as indices into [`Config::exports`](super::Config::exports);
     /// all of them if nothing was written.
     pub exports: Option<Vec<usize>>,
+    /// Whether clients have to begin TLS.
+    pub tls: ListenTls,
 }
 
 /// Where a socket is.
@@ -55,11 +57,27 @@ pub enum ListenAddress {
 }
 
 impl Listen {
-    /// Returns a sentence about a unix socket that can be served, by a relative path, and whose URI
-    /// no client can use.
-    pub(super) fn notice(&self) -> Option<String> {
-        let ListenAddress::Unix { path, .. } = &self.address else { return None };
-        too_long_for_clients(path, &std::path::absolute(path).ok()?)
+    /// Returns a sentence about a socket that can be served and may not be meant so: a unix socket
+    /// by a relative path whose URI no client can use, or one that other machines reach without
+    /// TLS.
+    pub(super) fn notice(&self, exports: usize) -> Option<String> {
+        match &self.address {
+            ListenAddress::Unix { path, .. } => {
+                too_long_for_clients(path, &std::path::absolute(path).ok()?)
+            }
+            ListenAddress::Tcp(address) => {
+                let is_open = self.tls == ListenTls::Off && !address.ip().is_loopback();
+                let offered = self.exports.as_ref().map_or(exports, Vec::len);
+                is_open.then(|| {
+                    format!(
+                        "tcp = \"{address}\": whoever reaches it may use {offered} {}; \
+                         tls = \"require\" with client_ca says who",
+                        if offered == 1 { "export" } else { "exports" }
+                    )
+                })
+            }
+            ListenAddress::Passed { .. } => None,
+        }
     }
 
     /// The unix socket, in the current directory, when nothing was written.
@@ -70,7 +88,7 @@ impl Listen {
     /// Makes a unix socket of the default mode, which offers every export.
     pub fn unix(path: PathBuf) -> Self {
         let address = ListenAddress::Unix { path, mode: Self::DEFAULT_MODE };
-        Self { address, exports: None }
+        Self { address, exports: None, tls: ListenTls::Off }
     }
 
     /// Returns whether it offers an export, which is an index into
@@ -180,7 +198,7 @@ impl Checked {
             mistakes.note(check_socket(&path))
         });
         let is_wrong = |state: &State| state.is_wrong();
-        let ListenStates { unix: of_unix, unix_mode, tcp, fd, exports: offered } = states;
+        let ListenStates { unix: of_unix, unix_mode, tcp, fd, tls: _, exports: offered } = states;
         let any_wrong = [of_unix, unix_mode, tcp, fd, offered].into_iter().any(is_wrong);
         self.are_all &= mistakes.count() == before && !any_wrong;
         let unix = unix.map(|path| ListenAddress::Unix { path, mode: keys.unix_mode });
@@ -194,7 +212,8 @@ impl Checked {
                 mistakes.add(place, Problem::ListenTwice { address: address.to_string() });
                 self.are_all = false;
             }
-            self.sockets.push((Listen { address, exports: exports.clone() }, place.clone()));
+            let listen = Listen { address, exports: exports.clone(), tls: keys.tls };
+            self.sockets.push((listen, place.clone()));
         }
     }
 

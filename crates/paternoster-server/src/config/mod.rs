@@ -44,6 +44,7 @@ mod polling;
 mod pool;
 mod reference;
 mod scheduler;
+mod tls;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,7 @@ use std::path::Path;
 use paternoster::{GroupLimits, Weight};
 
 pub use crate::depth::Depth;
+pub use crate::tls::Identity;
 pub(crate) use devices::{
     OneDevice, apart_from, claims_to_rotate, of as devices_of, shared as sharing_devices,
 };
@@ -66,11 +68,11 @@ pub(crate) use group::{is_in, parent_of};
 pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
-    PoolKind, RequestKeys, SameDevice, Sandbox, SchedulerWord, ServerKeys, Source, VhostMemory,
-    limit_names,
+    ListenTls, PoolKind, RequestKeys, SameDevice, Sandbox, SchedulerWord, ServerKeys, Source,
+    TlsKeys, VhostMemory, limit_names,
 };
 pub(crate) use keys::{
-    DEPTH_MAX, EXPORT, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,
+    DEPTH_MAX, EXPORT, IDENTITIES, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,
     limits_in_numbers,
 };
 use listen::is_fd_name;
@@ -96,6 +98,8 @@ use mistakes::Mistakes;
 pub struct Config {
     /// Where clients connect: at least one socket.
     pub listen: Vec<Listen>,
+    /// The files of TLS, where a socket needs them.
+    pub tls: TlsKeys,
     /// Where the control socket is, a unix socket: [`default_path`](crate::ctl::default_path) if
     /// nothing was written. None is none.
     pub ctl: Option<ListenAddress>,
@@ -209,8 +213,9 @@ impl Config {
 
     /// Returns notices about what is allowed but may surprise, a sentence each: weights and leaf
     /// weights that have no effect under their disk's scheduler, a plug that has none, images that
-    /// seem to be of another format than raw, disks that are on one device, and sockets whose paths
-    /// are too long for clients. The beginning of each image is read for that.
+    /// seem to be of another format than raw, disks that are on one device, sockets whose paths are
+    /// too long for clients, and those that other machines reach without TLS. The beginning
+    /// of each image is read for that.
     pub fn notices(&self) -> Vec<String> {
         let disks = self.disks.iter().enumerate();
         let ignored = disks.filter_map(|(index, disk)| {
@@ -270,15 +275,17 @@ impl Config {
         };
         let shared: BTreeSet<_> =
             devices::shared(self.disks.iter().map(on)).into_values().collect();
-        let long = self.listen.iter().filter_map(Listen::notice);
+        let exports = self.exports.iter().filter(|export| export.keys.export).count();
+        let sockets = self.listen.iter().filter_map(|listen| listen.notice(exports));
         let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
-        notices.chain(apart).chain(shared).chain(long).collect()
+        notices.chain(apart).chain(shared).chain(sockets).collect()
     }
 }
 
 impl Draft {
     fn check(&self, served: Served<'_>, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
+        let tls = tls::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
         mistakes.note(sockets.check_metrics(self));
         sockets.check_vhost(self, ctl.as_ref(), &mut mistakes);
@@ -296,6 +303,7 @@ impl Draft {
         let made = disks.zip(groups).zip(exports);
         let made = made.map(|((disks, groups), exports)| Config {
             listen,
+            tls,
             ctl,
             disks,
             groups,

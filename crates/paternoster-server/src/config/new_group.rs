@@ -63,7 +63,8 @@ pub(crate) fn read(path: &str, body: &Value) -> Result<GroupKeys, String> {
 pub(crate) fn body(keys: &GroupKeys) -> Map<String, Value> {
     let more = RequestKeys { limits: keys.limits, ..RequestKeys::default() };
     let all = of_file().map(|key| (key.name, (key.show)(keys)));
-    let all = all.chain([(LIMITS, (limits().show)(&more))]).filter(|one| !one.1.is_null());
+    let all = all.chain([(LIMITS, (limits().show)(&more))]);
+    let all = all.filter(|one| !one.1.is_null() && one.1 != Value::Array(Vec::new()));
     all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

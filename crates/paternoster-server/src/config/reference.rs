@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{
     About, DISKS, DiskKeys, EXPORT, ExportKeys, GroupKeys, Key, KeyInfo, Keys, ListenKeys, POOLS,
-    ServerKeys, VOLUMES,
+    ServerKeys, TlsKeys, VOLUMES,
 };
 
 /// A kind of tables of the file.
@@ -17,8 +17,8 @@ pub struct TableInfo {
 }
 
 /// Returns all kinds of tables that a file has, the file itself first.
-pub fn reference() -> [TableInfo; 7] {
-    let [listen, groups] = [keys::<ListenKeys>(), keys::<GroupKeys>()];
+pub fn reference() -> [TableInfo; 8] {
+    let [tls, listen, groups] = [keys::<TlsKeys>(), keys::<ListenKeys>(), keys::<GroupKeys>()];
     let disks = keys_of::<DiskKeys>(|key| key.is_of_any(&DISKS));
     let pools = keys_of::<DiskKeys>(|key| key.is_of_any(&POOLS));
     let [volumes, exports] =
@@ -29,6 +29,7 @@ pub fn reference() -> [TableInfo; 7] {
     let of_listen = "Further sockets, each with the exports that it offers: [below](#listen).";
     let mut file = keys::<ServerKeys>();
     file.extend([
+        tables("tls", "", "none", "The files of TLS: [below](#tls).", object(&tls)),
         tables("listen", "", "none", of_listen, several),
         tables("disks", "at least one, or a pool", "–", see, named(&disks)),
         tables("pools", "", "none", see, named(&pools)),
@@ -44,6 +45,7 @@ pub fn reference() -> [TableInfo; 7] {
     ]);
     [
         TableInfo { heading: "## The file", keys: file },
+        TableInfo { heading: "## `[tls]`", keys: tls },
         TableInfo { heading: "## `[[listen]]`", keys: listen },
         TableInfo { heading: "## `[disks.NAME]`", keys: disks },
         TableInfo { heading: "## `[pools.NAME]`", keys: pools },
@@ -60,7 +62,7 @@ pub fn reference() -> [TableInfo; 7] {
 ///
 /// If there is no such key.
 pub fn help(key: &str) -> String {
-    let [file, _, disk, ..] = reference();
+    let [file, _, _, disk, ..] = reference();
     let known = file.keys.iter().chain(&disk.keys).find(|known| known.name == key);
     let KeyInfo { about, default, effect, .. } = known.expect("a key of the file or of a disk");
     let effect = plain(effect);

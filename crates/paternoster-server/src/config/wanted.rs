@@ -130,7 +130,12 @@ impl Wanted {
         if let Some(group) = &keys.keys.group {
             let path = At { value: group.clone(), place: Place::Body };
             mistakes.note(check_group_path(&path));
-            for (key, state) in [("weight", &keys.states.weight), ("limits", &more.states.limits)] {
+            let of_own_group = [
+                ("weight", &keys.states.weight),
+                ("limits", &more.states.limits),
+                ("identities", &more.states.identities),
+            ];
+            for (key, state) in of_own_group {
                 let (name, group) = (name.to_owned(), group.clone());
                 mistakes.note(state.refuse(Problem::BesideGroup { key, kind, name, group }));
             }
@@ -160,10 +165,8 @@ impl Wanted {
         let of_file = of_file(self.kind).filter(is_said);
         let of_file = of_file.map(|key| (key.name, (key.show)(&self.keys)));
         let more = of_request(self.kind).map(|key| (key.name, (key.show)(&self.more)));
-        let limits_nothing = |(name, value): &(&str, Value)| {
-            *name == "limits" && value == &Value::Object(Map::new())
-        };
-        let shown = of_file.chain(more).filter(|one| !one.1.is_null() && !limits_nothing(one));
+        let nothing = [Value::Null, json!({}), json!([])];
+        let shown = of_file.chain(more).filter(|one| !nothing.contains(&one.1));
         shown.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -180,7 +183,8 @@ impl Wanted {
     /// What is set of its own group.
     pub(crate) fn group_keys(&self) -> GroupKeys {
         let weight: Option<Weight> = self.keys.weight;
-        GroupKeys { weight, limits: self.more.limits, ..GroupKeys::default() }
+        let RequestKeys { limits, identities, .. } = self.more.clone();
+        GroupKeys { weight, identities, limits, ..GroupKeys::default() }
     }
 
     /// Whether both begin with the same bytes, in the same pool.

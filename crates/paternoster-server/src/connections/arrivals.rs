@@ -147,6 +147,8 @@ pub(super) fn connect(handle: &OwnerHandle, export: &Arc<Export>, commands: &[u8
     let input = [commands, &command(DISCONNECT, 0)].concat();
     let session = Session { export: info, structured_replies: true, allocation_context: Some(1) };
     handle.connect(NewConnection {
+        tls: None,
+        identity: None,
         socket: Arc::new(theirs),
         session,
         input: BytesMut::from(&input[..]),

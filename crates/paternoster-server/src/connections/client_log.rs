@@ -6,28 +6,40 @@ use std::time::Instant;
 use super::Connections;
 use super::register::Registered;
 use crate::clients::{ClientId, Export, Leave};
+use crate::config::Identity;
 use crate::peer::Peer;
 
 impl Connections {
     pub(super) fn log_connected(&mut self, client: ClientId) {
-        let Registered { export, peer, .. } = self.register.client(client);
-        let (export, peer) = (Arc::clone(export), *peer);
-        self.log_line("a client has connected", &export, peer, None);
+        let Registered { export, peer, identity, .. } = self.register.client(client);
+        let (export, who) = (Arc::clone(export), (*peer, identity.clone()));
+        self.log_line("a client has connected", &export, who, None);
     }
 
     /// The connection is not counted any more.
     pub(super) fn log_left(&mut self, client: &Registered, why: Option<Leave>) {
-        let kind = match why {
-            Some(Leave::CutOff(_) | Leave::Stalled(_) | Leave::Refused | Leave::MemoryGone) => {
-                "a client was cut off"
-            }
+        let kind = match &why {
+            Some(
+                Leave::CutOff(_)
+                | Leave::Tls(_)
+                | Leave::Stalled(_)
+                | Leave::Refused
+                | Leave::MemoryGone,
+            ) => "a client was cut off",
             _ => "a client has left",
         };
-        self.log_line(kind, &client.export, client.peer, why);
+        let who = (client.peer, client.identity.clone());
+        self.log_line(kind, &client.export, who, why);
     }
 
     /// Logs a line about the client; `kind` is its sentence, of which there is one a second.
-    fn log_line(&mut self, kind: &'static str, export: &Export, peer: Peer, why: Option<Leave>) {
+    fn log_line(
+        &mut self,
+        kind: &'static str,
+        export: &Export,
+        (peer, identity): (Peer, Option<Identity>),
+        why: Option<Leave>,
+    ) {
         let Some(line) = self.limits.admit(kind, Instant::now()) else { return };
         let tenant = &self.tenants[export.tenant];
         let on_disk: u32 = self.tenants.iter().map(|(_, tenant)| tenant.connections).sum();
@@ -35,6 +47,7 @@ impl Connections {
             disk = self.label.config.name,
             export = export.name,
             peer = peer.to_string(),
+            identity = identity.map(|identity| identity.to_string()),
             why = why.map(|why| why.to_string()),
             tenant = tenant.path,
             of_tenant = tenant.connections,

@@ -62,9 +62,9 @@ pub(crate) use self::tenants::{Tenant, Tenants};
 pub(crate) use self::transport::{Transport, nbd};
 pub(crate) use self::volumes::Volumes;
 use crate::clients::{ClientId, Export, Gone};
-use crate::config::DiskConfig;
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
+use crate::config::{DiskConfig, Identity};
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeState};
 use crate::peer::Peer;
@@ -158,13 +158,19 @@ impl Connections {
             );
         }
         // Else its socket is closed.
-        if let Some(client) = self.enter(&new.export, new.peer, Door::Nbd) {
+        let who = (new.peer, new.identity.clone());
+        if let Some(client) = self.enter(&new.export, who, Door::Nbd) {
             self.doors.nbd.connect(owner.now(), client, new);
         }
     }
 
     /// Takes a client of an export in; none where that was removed while it came.
-    fn enter(&mut self, export: &Arc<Export>, peer: Peer, door: Door) -> Option<ClientId> {
+    fn enter(
+        &mut self,
+        export: &Arc<Export>,
+        who: (Peer, Option<Identity>),
+        door: Door,
+    ) -> Option<ClientId> {
         let is_open = self.label.volumes.takes_clients(export.volume);
         if !is_open || !self.tenants.has_export(export) {
             return None;
@@ -172,7 +178,7 @@ impl Connections {
         self.label.volumes.connected(export.volume);
         self.tenants.connected(export.tenant, door);
         self.going.iter_mut().for_each(|one| one.count(export, true));
-        let client = self.register.enter(Arc::clone(export), peer, door);
+        let client = self.register.enter(Arc::clone(export), who, door);
         self.log_connected(client);
         Some(client)
     }
@@ -182,7 +188,7 @@ impl Connections {
         match message {
             ToDevice::Attach(new) => {
                 // Else its session is told that there is no device.
-                if let Some(client) = self.enter(&new.export, new.peer, Door::VhostUser) {
+                if let Some(client) = self.enter(&new.export, (new.peer, None), Door::VhostUser) {
                     let capabilities = owner.backend(new.export.volume).capabilities();
                     self.doors.devices.attach(session, client, new, &capabilities);
                 }

@@ -8,6 +8,7 @@ use slotmap::SlotMap;
 
 use super::{ClientsOf, Door};
 use crate::clients::{ClientId, Export};
+use crate::config::Identity;
 use crate::peer::Peer;
 
 /// A client that is connected.
@@ -17,6 +18,8 @@ pub(super) struct Registered {
     /// Its number among the disk's connections, in order of arrival, from 1.
     pub(super) number: u64,
     pub(super) peer: Peer,
+    /// By which of its certificate's names it has entered.
+    pub(super) identity: Option<Identity>,
     pub(super) door: Door,
     /// Its I/O context, made at its first command.
     pub(super) ioc: Option<IocId>,
@@ -39,10 +42,15 @@ impl Registered {
 }
 
 impl Register {
-    pub(super) fn enter(&mut self, export: Arc<Export>, peer: Peer, door: Door) -> ClientId {
+    pub(super) fn enter(
+        &mut self,
+        export: Arc<Export>,
+        (peer, identity): (Peer, Option<Identity>),
+        door: Door,
+    ) -> ClientId {
         self.connected += 1;
         let number = self.connected;
-        self.clients.insert(Registered { export, number, peer, door, ioc: None })
+        self.clients.insert(Registered { export, number, peer, identity, door, ioc: None })
     }
 
     pub(super) fn leave(&mut self, client: ClientId) -> Registered {

@@ -25,7 +25,11 @@ use paternoster_disk::{
     IoEngine, MemoryBackend, MonotonicClock, Outcome, Owner, Ring, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
+use paternoster_nbd::tls::Tls;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
+
+#[path = "../../tests/served/certificates.rs"]
+mod certificates;
 
 use super::{Connections, DiskLabel, DiskOwner, Removal, Scheduler, Tenants, nbd};
 use crate::admission::{Rooms, TenantRoom};
@@ -152,6 +156,24 @@ impl Disk {
     }
 
     fn connect(&self, export: &Arc<Export>) -> UnixStream {
+        self.connect_within(export, None)
+    }
+
+    /// The same within TLS, which is spoken behind what this returns.
+    fn connect_sealed(&self, export: &Arc<Export>, random: &mut Rng) -> UnixStream {
+        let [server, mut client] = certificates::agreed();
+        let mut sealed = self.connect_within(export, Some(server));
+        if random.u8(..8) == 0 {
+            // It goes in the middle of a record.
+            let whole = client.seal([&request(0, 1, 0, 1)[..]]);
+            let part = whole.slice(..random.usize(..whole.len()));
+            drop(sealed.write(&part));
+            return UnixStream::pair().expect("sockets").0;
+        }
+        certificates::relay(client, sealed, 300_000)
+    }
+
+    fn connect_within(&self, export: &Arc<Export>, tls: Option<Tls>) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         ours.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let info = ExportInfo {
@@ -169,8 +191,18 @@ impl Disk {
         let export = Arc::clone(export);
         let (socket, input) = (Arc::new(OwnedFd::from(theirs)), BytesMut::new());
         let (peer, resumed) = (Peer::Unknown, None);
-        let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
-        self.handle.connect(new);
+        let (tls, identity) = (tls.map(Box::new), None);
+        self.handle.connect(NewConnection {
+            socket,
+            tls,
+            identity,
+            session,
+            input,
+            export,
+            peer,
+            admitted,
+            resumed,
+        });
         ours
     }
 
@@ -185,7 +217,17 @@ impl Disk {
             let LeftConnection { session, input, resumed } = left;
             let (peer, admitted) = (Peer::Unknown, self.room.admit().expect("room"));
             let resumed = Some(resumed);
-            let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
+            let new = NewConnection {
+                socket,
+                tls: None,
+                identity: None,
+                session,
+                input,
+                export,
+                peer,
+                admitted,
+                resumed,
+            };
             to.handle.connect(new);
         }
         // Its threads sleep until the test ends.
@@ -395,12 +437,21 @@ fn swarm_with_hand_overs(seed: u64, kinds: &[SchedulerKind], threads: usize) {
     assert!(hand_overs > 0, "seed {seed}: clients were done before one was made");
 }
 
-fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
+/// Some of the clients, or none, are within TLS.
+fn swarm(seed: u64, kind: SchedulerKind, threads: usize, within_tls: bool) {
     let disk = Disk::start(kind, threads);
     thread::scope(|scope| {
         scope.spawn(|| come_and_go(&disk, &mut Rng::with_seed(seed + 2000)));
         for number in 0..CLIENTS {
-            let stream = disk.connect(&disk.exports[number]);
+            let stream = if within_tls && number % 3 > 0 {
+                let [server, client] = certificates::agreed();
+                let sealed = disk.connect_within(&disk.exports[number], Some(server));
+                let stream = certificates::relay(client, sealed, 300_000);
+                stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+                stream
+            } else {
+                disk.connect(&disk.exports[number])
+            };
             let own_seed = seed + number as u64;
             scope.spawn(move || good_client(stream, own_seed));
         }
@@ -410,7 +461,12 @@ fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
                 let mut random = Rng::with_seed(seed + 1000 + number);
                 for _ in 0..3 * CLIENTS {
                     let export = &disk.exports[random.usize(..CLIENTS)];
-                    rude_client(disk.connect(export), &mut random);
+                    let stream = if within_tls && random.bool() {
+                        disk.connect_sealed(export, &mut random)
+                    } else {
+                        disk.connect(export)
+                    };
+                    rude_client(stream, &mut random);
                 }
             });
         }
@@ -421,14 +477,21 @@ fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
 #[test]
 fn every_byte_is_right_and_nothing_is_left_behind_where_memory_is_short() {
     for (round, kind) in (0..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
-        swarm(10_000 * round, kind, 0);
+        swarm(10_000 * round, kind, 0, false);
     }
 }
 
 #[test]
 fn every_byte_is_right_and_nothing_is_left_behind_on_connection_threads() {
     for (round, kind) in (2..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
-        swarm(10_000 * round, kind, 3);
+        swarm(10_000 * round, kind, 3, false);
+    }
+}
+
+#[test]
+fn every_byte_is_right_and_nothing_is_left_behind_within_tls() {
+    for (round, threads) in (8..).zip([0, 3]) {
+        swarm(10_000 * round, SchedulerKind::Wfq, threads, true);
     }
 }
 

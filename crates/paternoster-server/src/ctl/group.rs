@@ -27,7 +27,9 @@ use thiserror::Error;
 use super::answer::{OnDisks, Status};
 use super::settings::Settings;
 use super::trace::UnknownDisk;
-use crate::config::{GroupKeys, Key, Keys as _, Problem, group_kind, limits_in_numbers};
+use crate::config::{
+    GroupKeys, IDENTITIES, Key, Keys as _, Problem, group_kind, limits_in_numbers,
+};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,8 +95,7 @@ impl GroupChange {
             }
         }
         if !unknown.is_empty() {
-            let is_settable = |key: &&Key<_>| key.live && key.is_of(group_kind(&self.group));
-            let known = GroupKeys::KEYS.iter().filter(is_settable).map(|key| key.name);
+            let known = settable(&self.group).map(|key| key.name);
             let (unknown, known) = (unknown.join(", "), known.collect::<Vec<_>>().join(", "));
             refused.push(format!("a group has no {unknown}; what can be set is: {known}"));
         }
@@ -115,6 +116,10 @@ impl GroupChange {
         if !key.live {
             return Err(Problem::NeedsRestart { key: key.name }.to_string());
         }
+        if key.name == IDENTITIES {
+            let by = "PATCH /v1/groups/PATH, or the file of a group that it declares";
+            return Err(format!("{IDENTITIES}: {by}, changes them"));
+        }
         match (key.name, &self.disk) {
             ("weight", None) => new.weight = Some(weight(key, value, written.weight)?),
             ("leaf_weight", None) => new.leaf = Some(weight(key, value, written.leaf)?),
@@ -134,6 +139,13 @@ impl GroupChange {
         }
         Ok(())
     }
+}
+
+/// The keys of a group that disks know and that may change.
+fn settable(path: &str) -> impl Iterator<Item = &'static Key<GroupKeys>> {
+    let is_settable =
+        move |key: &&Key<_>| key.live && key.is_of(group_kind(path)) && key.name != IDENTITIES;
+    GroupKeys::KEYS.iter().filter(is_settable)
 }
 
 /// A weight, or that of the configuration.
@@ -260,8 +272,7 @@ impl GroupInForce {
             limits: *group.limits(),
             ..GroupKeys::default()
         };
-        let live = GroupKeys::KEYS.iter().filter(|key| key.live && key.is_of(group_kind(path)));
-        let live = live.filter(|key| !key.name.ends_with("_device"));
+        let live = settable(path).filter(|key| !key.name.ends_with("_device"));
         Self {
             disk: disk.to_owned(),
             settings: live.map(|key| (key.name.to_owned(), (key.show)(&keys))).collect(),

@@ -138,6 +138,9 @@ pub struct VolumeAnswer {
     /// The limits of its own group, those that there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Value>,
+    /// Whose certificates enter it over TLS, of its own group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identities: Option<Value>,
     /// Its I/O priority.
     pub ioprio: String,
     /// Whether clients may only read.

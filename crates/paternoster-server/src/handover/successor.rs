@@ -195,7 +195,9 @@ fn connect_again(socket: Fd, left: LeftConnection, exports: &ServedExports) -> O
         }
     };
     let (export, resumed) = (Arc::clone(&entry.export), Some(resumed));
-    let new = NewConnection { socket, session, input, export, peer, admitted, resumed };
+    let (tls, identity) = (None, None);
+    let new =
+        NewConnection { socket, tls, identity, session, input, export, peer, admitted, resumed };
     entry.owner.connect(new);
     Some(())
 }

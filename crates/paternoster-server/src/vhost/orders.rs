@@ -280,7 +280,7 @@ impl Devices {
         self.is_unsettled = false;
         for session in std::mem::take(&mut self.waiting) {
             let Some(device) = self.all.get_mut(session) else { continue };
-            if let Some(why) = device.leave {
+            if let Some(why) = device.leave.clone() {
                 if device.in_flight == 0 {
                     self.forget(session, why);
                 } else {

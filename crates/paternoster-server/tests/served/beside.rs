@@ -141,7 +141,10 @@ fn export_that_cannot_be_is_refused_and_leaves_nothing_behind() {
     control.put_export("b", &part, false).expect("it can be made");
     let moved = json!({"volume": "vm1", "read_only": true, "offset": 4096, "durable": false});
     let error = refused(&rig, "b", &moved);
-    assert!(error.to_string().contains("only its weight, limits and description"), "{error}");
+    assert!(
+        error.to_string().contains("only its weight, limits, identities and description"),
+        "{error}"
+    );
     let error = control.put_export("b", &part, true).expect_err("it is there");
     assert!(matches!(error, CatalogueError::NotNew { .. }), "{error}");
     let volume = json!({"pool": "fast", "size": "1M"});

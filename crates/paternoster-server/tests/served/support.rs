@@ -12,7 +12,7 @@ use paternoster_nbd::client::{
     Answer, ClientOptions, Handshake, HandshakeError, Progress, Replies, Reply, Target,
     Transmission,
 };
-use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
+use paternoster_nbd::{Command, ExportInfo, NbdError, Request, Session};
 use paternoster_server::config::Config;
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::{Detail, Stat};
@@ -172,14 +172,17 @@ impl Client {
             let progress = handshake.receive(&mut input, &mut output).expect("the server agrees");
             stream.write_all(&output.split()).expect("the server takes it");
             match progress {
-                Progress::Entered(session) => {
-                    let transmission = Transmission::new(session);
-                    return Self { stream, transmission, input, cookie: 0 };
-                }
+                Progress::Entered(session) => return Self::of(stream, session),
                 Progress::NeedMore => receive(&mut stream, &mut input),
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    /// One that has entered already.
+    pub(crate) fn of(stream: UnixStream, session: Session) -> Self {
+        let transmission = Transmission::new(session);
+        Self { stream, transmission, input: BytesMut::new(), cookie: 0 }
     }
 
     pub(crate) fn export(&self) -> &ExportInfo {

@@ -279,7 +279,10 @@ fn groups_of_the_file_stay_with_the_volumes_of_requests_and_take_over_what_those
     // What the next start would refuse a reload refuses.
     let takes = "[groups.\"/own\"]\nweight = 50\n[volumes.c]\npool = \"p\"\ngroup = \"/own\"\n";
     let refused = reload(&rig, ReloadMode::Apply, &format!("{FILE}{takes}")).expect_err("it sets");
-    assert!(refused.to_string().contains("\"/own\": the weight and limits of"), "{refused}");
+    assert!(
+        refused.to_string().contains("\"/own\": weight, limits and identities of"),
+        "{refused}"
+    );
     // A group of which nothing is set becomes the file's.
     rig.control().remove_volume("vm", &RemovalQuestion::default()).expect("by request");
     let plain = json!({"weight": null});

@@ -10,6 +10,8 @@ mod beside;
 mod bounds;
 #[path = "../served/byte_ranges.rs"]
 mod byte_ranges;
+#[path = "../served/certificates.rs"]
+mod certificates;
 #[path = "../served/exports.rs"]
 mod exports;
 #[path = "../served/groups.rs"]
@@ -30,6 +32,8 @@ mod sessions;
 mod slow;
 #[path = "../served/support.rs"]
 mod support;
+#[path = "../served/tls.rs"]
+mod tls;
 #[path = "../served/turnover.rs"]
 mod turnover;
 #[path = "../served/volumes.rs"]

@@ -8,7 +8,7 @@ use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight
 use paternoster_disk::CacheChoice;
 use paternoster_server::config::{
     BackendConfig, BackendKind, Config, Depth, DiskConfig, DiskKeys, GroupConfig, Listen,
-    ListenAddress, Options, SchedulerChoice, SchedulerWord, VolumeConfig,
+    ListenAddress, ListenTls, Options, SchedulerChoice, SchedulerWord, VolumeConfig,
 };
 
 /// A device of the laboratory with 1 MiB.
@@ -105,7 +105,8 @@ fn every_key_of_sockets_and_disks_is_read() {
     let config = rig.read(EVERY_KEY).expect("valid");
     let tcp = ListenAddress::Tcp("127.0.0.1:10809".parse().expect("an address"));
     let unix = ListenAddress::Unix { path: rig.path("nbd.sock"), mode: 0o660 };
-    assert_eq!(config.listen, [unix, tcp].map(|address| Listen { address, exports: None }));
+    let listen = |address| Listen { address, exports: None, tls: ListenTls::Off };
+    assert_eq!(config.listen, [unix, tcp].map(listen));
     assert_eq!(config.ctl, Some(Listen::unix(rig.path("ctl.sock")).address));
     let disk = |name: &str, backend: BackendConfig, keys| {
         let (name, scheduler) = (name.to_owned(), SchedulerChoice::Auto { rotational: false });
@@ -187,7 +188,7 @@ fn what_is_not_written_has_its_default() {
     let rig = Rig::new();
     let config = rig.read(&format!("{DISK}[exports.vm]\ndisk = \"d\"")).expect("valid");
     let address = ListenAddress::Unix { path: "paternoster.sock".into(), mode: 0o600 };
-    assert_eq!(config.listen, [Listen { address, exports: None }]);
+    assert_eq!(config.listen, [Listen { address, exports: None, tls: ListenTls::Off }]);
     assert_eq!(config.ctl, Some(Listen::unix(paternoster_server::ctl::default_path()).address));
     assert!(config.disks[0].scheduler.is_auto());
     assert_eq!(config.disks[0].keys.depth, None);
@@ -593,8 +594,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
 
 #[test]
 fn file_that_cannot_be_read_is_named_with_the_cause() {
-    let rig = Rig::new();
-    let missing = Config::from_file(&rig.path("none.toml")).expect_err("missing");
+    let missing = Config::from_file(&Rig::new().path("none.toml")).expect_err("missing");
     let shown = format!("{:#}", anyhow::Error::from(missing));
     assert!(shown.contains("none.toml") && shown.contains("No such file"), "{shown}");
 }

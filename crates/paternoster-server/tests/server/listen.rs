@@ -8,7 +8,9 @@ use std::path::Path;
 use bytes::BytesMut;
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
 use paternoster_server::Server;
-use paternoster_server::config::{Config, ConfigError, Listen, ListenAddress, VhostMemory};
+use paternoster_server::config::{
+    Config, ConfigError, Listen, ListenAddress, ListenTls, VhostMemory,
+};
 use tempfile::TempDir;
 
 /// Two exports, and one more that anybody may read.
@@ -120,7 +122,7 @@ fn sockets_of_the_file_and_of_the_list_stand_side_by_side() {
     let config = Config::from_toml(&text, &dir.path().join("c.toml")).expect("valid");
     let tcp = ListenAddress::Tcp("127.0.0.1:0".parse().expect("an address"));
     let unix = Listen::unix(dir.path().join("a.sock"));
-    assert_eq!(config.listen, [unix, Listen { address: tcp, exports: None }]);
+    assert_eq!(config.listen, [unix, Listen { address: tcp, exports: None, tls: ListenTls::Off }]);
     let server = Server::start(&config).expect("a server");
     assert_eq!(server.uris().len(), 6, "each export on each socket");
     let on_tcp = server.uris().iter().filter(|uri| uri.starts_with("nbd://127.0.0.1:"));

@@ -191,7 +191,9 @@ fn enter(
                 received.map_err(|error| lost(error, export, &handshake, has_spoken))?;
                 has_spoken = true;
             }
-            Progress::Described(_) | Progress::Listed(_) => unreachable!("it enters the export"),
+            Progress::StartTls | Progress::Described(_) | Progress::Listed(_) => {
+                unreachable!("it enters the export")
+            }
         }
     }
 }

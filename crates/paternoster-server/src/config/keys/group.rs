@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::kinds::{About, Entry, Kind, Rate, Size, Span, SpanOrNone, Whole};
 use super::server::{CONNECTIONS, MEMORY};
 use super::written::At;
+use super::written::Form;
 use super::{Keys as _, keys};
+use crate::tls::{Identity, NoIdentity};
 
 const WEIGHTS: Whole<u32> = Whole::new(Weight::MIN as i64..=Weight::MAX as i64, "");
 
@@ -46,6 +48,10 @@ keys! {
              served](operations.md#volumes-while-clients-are-served).";
         volumes: Option<u32> = None, VOLUMES, restart, of "below";
             "Most volumes in the group and below it, likewise.";
+        identities: Vec<Identity> = Vec::new(), OfCertificates, live, of "below", default "none";
+            "Whose certificates enter its exports and those of groups below it where \
+             [TLS](operations.md#tls) is required: a URI or a DNS name among the subject's \
+             alternative names, or the certificate's fingerprint.";
     }
     part
     /// Its caps, reservations and latency target, on each disk.
@@ -133,6 +139,42 @@ impl Kind for OneWeight {
 
     fn about(&self) -> About {
         WEIGHTS.about()
+    }
+}
+
+/// Whose certificates.
+pub(super) struct OfCertificates;
+
+/// The key of whose certificates enter a group's exports: no disk knows of it.
+pub(crate) const IDENTITIES: &str = "identities";
+
+const IDENTITY: &str = "\"uri:URI\", \"dns:NAME\" or \"sha256:64 HEX DIGITS\"";
+
+impl Kind for OfCertificates {
+    type Value = Vec<Identity>;
+
+    fn read(&self, entry: &mut Entry<'_, '_>) -> Option<Self::Value> {
+        let key = entry.key;
+        let Form::List(elements) = &entry.found.form else {
+            return entry.refuse("an array of texts in quotes");
+        };
+        let identities = elements.iter().map(|element| {
+            let mut one = entry.inner(key, element);
+            let text = one.text()?;
+            text.parse().map_or_else(|NoIdentity| one.refuse(IDENTITY), Some)
+        });
+        // All that are wrong are told.
+        identities.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn show(&self, identities: &Self::Value) -> Value {
+        identities.iter().map(ToString::to_string).collect()
+    }
+
+    fn about(&self) -> About {
+        let pattern = "^(uri:.+:.*|dns:.+|sha256:([0-9A-Fa-f]{2}:?){32})$";
+        let schema = json!({"type": "array", "items": {"type": "string", "pattern": pattern}});
+        About::new("list of texts", "`\"uri:…\"`, `\"dns:…\"`, `\"sha256:…\"`", schema)
     }
 }
 

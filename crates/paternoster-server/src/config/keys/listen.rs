@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::kinds::{About, Entry, Kind, Text};
+use super::kinds::{About, Entry, Kind, Text, Words, words};
 use super::written::{At, Form, Written};
 use super::{ADDRESS, PATH, keys};
 use crate::config::error::Problem;
@@ -92,14 +92,42 @@ keys! {
         unix_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
             "Permission bits of `unix`: whoever may write to it may use what it offers.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart, default "–";
-            "A TCP address, without TLS or authentication.";
+            "A TCP address.";
         fd: Option<String> = None, FD_NAME, restart, default "–";
             "A socket that the service manager [passes](operations.md#socket-activation).";
+        tls: ListenTls = ListenTls::Off, Words::<ListenTls>::ALL, restart;
+            "Whether clients have to begin [TLS](operations.md#tls) before anything else, by the \
+             files of [`[tls]`](#tls). Without it whoever reaches the socket may use what it \
+             offers.";
         exports: Option<Vec<At<String>>> = None, Texts("names of exports, none twice"), live,
             default "all of them";
             "The exports that it offers. A single one is also the default export of this socket.";
     }
 }
+
+/// Whether clients of a socket use TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListenTls {
+    /// `off`: they cannot.
+    #[default]
+    Off,
+    /// `require`: they have to.
+    Require,
+}
+
+impl ListenTls {
+    const ALL: [Self; 2] = [Self::Off, Self::Require];
+
+    /// Returns what is written to choose it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Require => "require",
+        }
+    }
+}
+
+words!(ListenTls);
 
 fn parse_octal(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);

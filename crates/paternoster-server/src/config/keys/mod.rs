@@ -24,6 +24,7 @@ mod listen;
 mod request;
 mod server;
 mod size;
+mod tls;
 pub(super) mod written;
 
 use std::net::SocketAddr;
@@ -38,12 +39,14 @@ pub(crate) use export::{EXPORT, VOLUME};
 pub use export::{ExportKeys, VhostMemory};
 pub(in crate::config) use export::{OF_SOCKET, VOLUMES};
 pub use group::{GroupKeys, limit_names};
-pub(crate) use group::{ROOT, caps, group_kind, limits_in_numbers};
+pub(crate) use group::{IDENTITIES, ROOT, caps, group_kind, limits_in_numbers};
 pub use kinds::About;
+pub use listen::ListenTls;
 pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub(crate) use request::{LEAST, MULTIPLE};
 pub use request::{RequestKeys, Source};
 pub use server::{AtStop, EngineChoice, Sandbox, ServerKeys};
+pub use tls::TlsKeys;
 pub use written::At;
 
 use super::error::{Mistake, Place, Problem};

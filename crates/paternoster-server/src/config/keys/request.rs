@@ -8,10 +8,12 @@ use paternoster_disk::NbdUri;
 use serde_json::{Map, Value, json};
 
 use super::disk::URI;
+use super::group::OfCertificates;
 use super::kinds::{About, Entry, Flag, Kind, Size, Text};
 use super::written::Form;
 use super::{GroupKeys, Keys as _, NAME, keys};
 use crate::config::pool::check_file_name;
+use crate::tls::Identity;
 
 /// The least volume that is made, in bytes, and that of which each is a multiple.
 pub(crate) const LEAST: u64 = 1 << 20;
@@ -52,6 +54,8 @@ keys! {
              [`vhost_user_dir`](#the-file).";
         limits: GroupLimits = GroupLimits::NONE, Limits, live, default "none";
             "Caps, reservations and latency target of its own group.";
+        identities: Vec<Identity> = Vec::new(), OfCertificates, live, default "none";
+            "Whose certificates enter it over TLS: those of its own group.";
     }
 }
 

@@ -37,7 +37,8 @@ keys! {
         unix_mode: u32 = Listen::DEFAULT_MODE, Mode, restart;
             "Permission bits of `unix`: whoever may write to it may use every export.";
         tcp: Option<SocketAddr> = None, ADDRESS, restart;
-            "TCP address for clients, without TLS or authentication; it offers every export.";
+            "TCP address for clients, without TLS; it offers every export. `[[listen]]` has \
+             sockets with [TLS](operations.md#tls).";
         ctl: Option<PathBuf> = None, PATH_OR_PASSED, restart,
             default "[below](#the-control-socket)",
             range "1 to 107 bytes, not that of clients";

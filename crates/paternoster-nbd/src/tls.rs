@@ -1,0 +1,174 @@
+//! TLS between a connection and a session, of the server or the client: bytes in, bytes out.
+//!
+//! ```text
+//!   connection ──▶ sealed ──open──▶ plain ──▶ Handshake, Transmission
+//!   connection ◀────────── seal ◀── output ◀─────────┘
+//! ```
+//!
+//! The protocol is rustls'. What is here gives it one whole record at a time, so that how much a
+//! connection holds is known: what has been received and is not opened, and at most a record that
+//! is.
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::Arc;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, ServerConnection};
+
+/// Bytes of a record's header, of which the last two are the length of what follows.
+const RECORD_HEADER: usize = 5;
+
+/// The longest record in bytes, with its header: 16 KiB of data and what a cipher may add.
+const MAX_RECORD: usize = RECORD_HEADER + (16 << 10) + 2048;
+
+/// What a record that is sealed takes beyond its data, at most.
+const OVERHEAD: usize = 64;
+
+/// The most data of one record that is sealed.
+const FRAGMENT: usize = 16 << 10;
+
+/// One end of TLS.
+#[derive(Debug)]
+pub struct Tls {
+    connection: Connection,
+    /// What has been received and is not opened.
+    sealed: BytesMut,
+    /// Bytes that the connection has opened, and that were not taken.
+    opened: usize,
+    /// Whether the peer has said that nothing more comes.
+    has_ended: bool,
+}
+
+impl Tls {
+    /// Makes the server's end.
+    pub fn server(config: Arc<ServerConfig>) -> Result<Self, Error> {
+        ServerConnection::new(config).map(|connection| Self::of(connection.into()))
+    }
+
+    /// Makes the client's end; the server has to show a certificate of that name.
+    pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
+        ClientConnection::new(config, name).map(|connection| Self::of(connection.into()))
+    }
+
+    fn of(mut connection: Connection) -> Self {
+        // The caller bounds what it seals, and takes all of it.
+        connection.set_buffer_limit(None);
+        Self { connection, sealed: BytesMut::new(), opened: 0, has_ended: false }
+    }
+
+    /// Returns the buffer to which what is received is to be appended.
+    pub fn sealed(&mut self) -> &mut BytesMut {
+        &mut self.sealed
+    }
+
+    /// Returns how many bytes have to be received, at least, before another record is whole.
+    pub fn wanted(&self) -> usize {
+        let whole = record_len(&self.sealed).unwrap_or(RECORD_HEADER).min(MAX_RECORD);
+        whole.saturating_sub(self.sealed.len()).max(1)
+    }
+
+    /// Opens what has been received and appends the data to `plain`, so many bytes at most. Returns
+    /// how many; 0 where more has to be received, or nothing will come any more.
+    ///
+    /// After an error [`seal`](Self::seal) gives the alert that tells the peer why.
+    pub fn open(&mut self, plain: &mut BytesMut, room: usize) -> Result<usize, Error> {
+        let mut left = room;
+        loop {
+            left -= self.take_opened(plain, left);
+            let whole = record_len(&self.sealed).filter(|&len| len <= self.sealed.len());
+            let is_too_long = record_len(&self.sealed).is_some_and(|len| len > MAX_RECORD);
+            match whole {
+                _ if left == 0 || self.has_ended => return Ok(room - left),
+                // By its header alone rustls says so, and makes the alert.
+                _ if is_too_long => self.process(RECORD_HEADER)?,
+                Some(len) => self.process(len)?,
+                None => return Ok(room - left),
+            }
+        }
+    }
+
+    /// Has so many bytes be processed: a record, or a beginning that is wrong.
+    fn process(&mut self, len: usize) -> Result<(), Error> {
+        let Self { connection, sealed, .. } = self;
+        let mut record = &sealed[..len];
+        while !record.is_empty() {
+            let read = connection.read_tls(&mut record);
+            read.map_err(|error| Error::General(error.to_string()))?;
+        }
+        sealed.advance(len);
+        let state = connection.process_new_packets()?;
+        (self.opened, self.has_ended) = (state.plaintext_bytes_to_read(), state.peer_has_closed());
+        Ok(())
+    }
+
+    fn take_opened(&mut self, plain: &mut BytesMut, room: usize) -> usize {
+        let mut left = room.min(self.opened);
+        let taken = left;
+        self.opened -= taken;
+        let mut reader = self.connection.reader();
+        while left > 0 {
+            let opened = reader.fill_buf().expect("so much is there");
+            let part = opened.len().min(left);
+            plain.extend_from_slice(&opened[..part]);
+            reader.consume(part);
+            left -= part;
+        }
+        taken
+    }
+
+    /// Returns these data as records to be sent; before them what the protocol itself has to say.
+    pub fn seal<'d>(&mut self, data: impl IntoIterator<Item = &'d [u8]>) -> Bytes {
+        let mut len = OVERHEAD;
+        for part in data {
+            len += part.len() + (part.len() / FRAGMENT + 1) * OVERHEAD;
+            self.connection.writer().write_all(part).expect("it takes any amount");
+        }
+        let mut sealed = Vec::with_capacity(len);
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut sealed).expect("a vector can be written to");
+        }
+        sealed.into()
+    }
+
+    /// Returns whether the protocol itself has something to say, which [`seal`](Self::seal) gives.
+    pub fn has_to_say(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Returns whether the keys are yet to be agreed on.
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Returns whether the peer has said that nothing more comes.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Returns how many bytes have been opened and not been taken: at most those of a record.
+    pub fn opened(&self) -> usize {
+        self.opened
+    }
+
+    /// Says to the peer, with what is sealed next, that nothing more comes.
+    pub fn end(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// Returns the certificate that the peer has shown.
+    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.connection.peer_certificates()?.first()
+    }
+
+    /// Has new keys be used from here on, with what is sealed next; TLS 1.3 alone can do that.
+    pub fn refresh_keys(&mut self) -> Result<(), Error> {
+        self.connection.refresh_traffic_keys()
+    }
+}
+
+/// The length of the record that begins there, if that much of it is known.
+fn record_len(sealed: &[u8]) -> Option<usize> {
+    let &[_, _, _, high, low] = sealed.first_chunk::<RECORD_HEADER>()?;
+    Some(RECORD_HEADER + usize::from(u16::from_be_bytes([high, low])))
+}
