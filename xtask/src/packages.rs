@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 /// python3 runs the model of wfq; python3-jsonschema validates files by the schema;
 /// python3-libnbd is a client that connects again;
 /// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
-/// openssl makes the certificates of the pages; strace kills a server at each step; chromium opens
-/// the pages of reports.
-const PACKAGES: [&str; 18] = [
+/// openssl makes the certificates of the pages, gnutls-bin those of other clients; strace kills a
+/// server at each step; chromium opens the pages of reports.
+const PACKAGES: [&str; 19] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -26,6 +26,7 @@ const PACKAGES: [&str; 18] = [
     "python3-prometheus-client",
     "systemd",
     "openssl",
+    "gnutls-bin",
     "strace",
     "valgrind",
     "chromium",

@@ -5,11 +5,11 @@
 //!   connection ◀────────── seal ◀── output ◀─────────┘
 //! ```
 //!
-//! The protocol is rustls'. What is here gives it one whole record at a time, so that how much a
-//! connection holds is known: what has been received and is not opened, and at most a record that
-//! is.
+//! The protocol is rustls'. What is here gives it one whole record at a time. So a connection holds
+//! what has been received and is not opened, the last record, of which data may be left, and parts
+//! of a message of rustls' own that has not all come: 64 KiB of it at most.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::{BufRead as _, IoSlice, Write as _};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -21,6 +21,10 @@ const RECORD_HEADER: usize = 5;
 
 /// The longest record in bytes, with its header: 16 KiB of data and what a cipher may add.
 const MAX_RECORD: usize = RECORD_HEADER + (16 << 10) + 2048;
+
+/// Records that are opened before the caller looks at the data: small ones cost as much as larger
+/// ones.
+const RECORDS: usize = 32;
 
 /// What a record that is sealed takes beyond its data, at most.
 const OVERHEAD: usize = 64;
@@ -38,6 +42,19 @@ pub struct Tls {
     opened: usize,
     /// Whether the peer has said that nothing more comes.
     has_ended: bool,
+    /// Records that were opened.
+    records: u64,
+}
+
+/// What has come of opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// So many bytes, which may be none; there may be more.
+    Data(usize),
+    /// Nothing, before more is received.
+    Missing,
+    /// Nothing, and nothing more comes.
+    Ended,
 }
 
 impl Tls {
@@ -54,7 +71,7 @@ impl Tls {
     fn of(mut connection: Connection) -> Self {
         // The caller bounds what it seals, and takes all of it.
         connection.set_buffer_limit(None);
-        Self { connection, sealed: BytesMut::new(), opened: 0, has_ended: false }
+        Self { connection, sealed: BytesMut::new(), opened: 0, has_ended: false, records: 0 }
     }
 
     /// Returns the buffer to which what is received is to be appended.
@@ -68,24 +85,27 @@ impl Tls {
         whole.saturating_sub(self.sealed.len()).max(1)
     }
 
-    /// Opens what has been received and appends the data to `plain`, so many bytes at most. Returns
-    /// how many; 0 where more has to be received, or nothing will come any more.
+    /// Opens what has been received and appends the data to `plain`, at most `room` bytes.
     ///
     /// After an error [`seal`](Self::seal) gives the alert that tells the peer why.
-    pub fn open(&mut self, plain: &mut BytesMut, room: usize) -> Result<usize, Error> {
-        let mut left = room;
-        loop {
-            left -= self.take_opened(plain, left);
-            let whole = record_len(&self.sealed).filter(|&len| len <= self.sealed.len());
-            let is_too_long = record_len(&self.sealed).is_some_and(|len| len > MAX_RECORD);
-            match whole {
-                _ if left == 0 || self.has_ended => return Ok(room - left),
+    pub fn open(&mut self, plain: &mut BytesMut, room: usize) -> Result<Opened, Error> {
+        let mut taken = self.take_opened(plain, room);
+        for _ in 0..RECORDS {
+            let whole = record_len(&self.sealed);
+            let is_too_long = whole.is_some_and(|len| len > MAX_RECORD);
+            match whole.filter(|&len| len <= self.sealed.len()) {
+                _ if taken == room => break,
+                _ if self.has_ended && taken == 0 => return Ok(Opened::Ended),
+                _ if self.has_ended => break,
                 // By its header alone rustls says so, and makes the alert.
                 _ if is_too_long => self.process(RECORD_HEADER)?,
                 Some(len) => self.process(len)?,
-                None => return Ok(room - left),
+                None if taken == 0 => return Ok(Opened::Missing),
+                None => break,
             }
+            taken += self.take_opened(plain, room - taken);
         }
+        Ok(Opened::Data(taken))
     }
 
     /// Has so many bytes be processed: a record, or a beginning that is wrong.
@@ -97,6 +117,7 @@ impl Tls {
             read.map_err(|error| Error::General(error.to_string()))?;
         }
         sealed.advance(len);
+        self.records += 1;
         let state = connection.process_new_packets()?;
         (self.opened, self.has_ended) = (state.plaintext_bytes_to_read(), state.peer_has_closed());
         Ok(())
@@ -117,21 +138,33 @@ impl Tls {
         taken
     }
 
-    /// Returns these data as records to be sent; before them what the protocol itself has to say.
-    pub fn seal<'d>(&mut self, data: impl IntoIterator<Item = &'d [u8]>) -> Bytes {
-        let mut len = OVERHEAD;
-        for part in data {
-            len += part.len() + (part.len() / FRAGMENT + 1) * OVERHEAD;
-            self.connection.writer().write_all(part).expect("it takes any amount");
+    /// Returns these data as records to be sent, behind what the protocol itself has to say. Keys
+    /// must have been agreed on where there are data.
+    ///
+    /// An error where the keys have sealed as much as they may: new ones are agreed on by TLS 1.3
+    /// alone, and with AES in TLS 1.2 that is 2²⁴ records.
+    pub fn seal(&mut self, data: &[&[u8]]) -> Result<Bytes, Error> {
+        let len: usize = data.iter().map(|part| part.len()).sum();
+        let mut sealed = Vec::with_capacity(len + (len / FRAGMENT + 2) * OVERHEAD);
+        if len > 0 {
+            let slices: Vec<_> = data.iter().map(|part| IoSlice::new(part)).collect();
+            // It takes any amount, unless the session has failed.
+            let taken = self.connection.writer().write_vectored(&slices);
+            taken.map_err(|_| Error::EncryptError)?;
         }
-        let mut sealed = Vec::with_capacity(len);
         while self.connection.wants_write() {
             self.connection.write_tls(&mut sealed).expect("a vector can be written to");
         }
-        sealed.into()
+        // What it may not seal it drops.
+        if sealed.len() < len { Err(Error::EncryptError) } else { Ok(sealed.into()) }
     }
 
-    /// Returns whether the protocol itself has something to say, which [`seal`](Self::seal) gives.
+    /// Returns what the protocol itself has to say, which is nothing mostly.
+    pub fn say(&mut self) -> Bytes {
+        self.seal(&[]).expect("there are no data to seal")
+    }
+
+    /// Returns whether the protocol itself has something to say.
     pub fn has_to_say(&self) -> bool {
         self.connection.wants_write()
     }
@@ -146,12 +179,13 @@ impl Tls {
         self.has_ended
     }
 
-    /// Returns how many bytes have been opened and not been taken: at most those of a record.
-    pub fn opened(&self) -> usize {
-        self.opened
+    /// Returns how many records have been opened so far.
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
-    /// Says to the peer, with what is sealed next, that nothing more comes.
+    /// Tells the peer, by what is [said](Self::say) next, that nothing more comes. Nothing may be
+    /// sealed afterwards.
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
@@ -161,7 +195,7 @@ impl Tls {
         self.connection.peer_certificates()?.first()
     }
 
-    /// Has new keys be used from here on, with what is sealed next; TLS 1.3 alone can do that.
+    /// Uses new keys from here on, with what is sealed next; TLS 1.3 alone can do that.
     pub fn refresh_keys(&mut self) -> Result<(), Error> {
         self.connection.refresh_traffic_keys()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use fastrand::Rng;
-use paternoster_nbd::tls::Tls;
+use paternoster_nbd::tls::{Opened, Tls};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, crypto::ring};
@@ -35,10 +35,10 @@ fn ends(version: &'static SupportedProtocolVersion) -> [Tls; 2] {
 
 /// Has what one end has to say arrive at the other, which opens what comes of that.
 fn tell(from: &mut Tls, to: &mut Tls, data: &[&[u8]]) -> BytesMut {
-    let sealed = from.seal(data.iter().copied());
+    let sealed = from.seal(data).expect("it may be sealed");
     to.sealed().extend_from_slice(&sealed);
     let mut opened = BytesMut::new();
-    while to.open(&mut opened, 1000).expect("it is right") > 0 {}
+    while let Opened::Data(_) = to.open(&mut opened, 1000).expect("it is right") {}
     opened
 }
 
@@ -61,7 +61,7 @@ fn what_is_sealed_is_opened_however_it_is_cut() {
         let (mut left, mut opened) = (&sent[..], BytesMut::new());
         while !left.is_empty() {
             let (piece, rest) = left.split_at(rng.usize(..=left.len().min(70_000)));
-            let sealed = client.seal([piece]);
+            let sealed = client.seal(&[piece]).expect("it may be sealed");
             let mut way = sealed;
             while !way.is_empty() {
                 let part = way.split_to(rng.usize(1..=way.len()));
@@ -70,37 +70,38 @@ fn what_is_sealed_is_opened_however_it_is_cut() {
                 let room = rng.usize(1..5000);
                 loop {
                     let before = opened.len();
-                    let count = server.open(&mut opened, room).expect("it is right");
-                    assert_eq!(opened.len() - before, count);
-                    assert!(count <= room, "{count} bytes in a room of {room}");
-                    if count < room {
-                        break;
+                    match server.open(&mut opened, room).expect("it is right") {
+                        Opened::Data(count) => {
+                            assert_eq!(opened.len() - before, count);
+                            assert!(count <= room, "{count} bytes in a room of {room}");
+                        }
+                        Opened::Missing => break,
+                        Opened::Ended => panic!("nobody has said that"),
                     }
                 }
             }
             left = rest;
         }
         assert!(opened == sent, "what came is not what was sent");
-        assert_eq!((server.opened(), server.sealed().len()), (0, 0));
+        assert_eq!(server.sealed().len(), 0);
     }
 }
 
 #[test]
 fn part_of_a_record_is_held_and_its_rest_is_wanted() {
     let [mut server, mut client] = agreed(&TLS13);
-    let sealed = client.seal([&[7; 100][..]]);
+    let sealed = client.seal(&[&[7; 100]]).expect("it may be sealed");
     let (most, last) = sealed.split_at(sealed.len() - 1);
     server.sealed().extend_from_slice(&most[..2]);
     assert_eq!(server.wanted(), 3);
     server.sealed().extend_from_slice(&most[2..]);
     let mut opened = BytesMut::new();
-    assert_eq!(server.open(&mut opened, 1000), Ok(0));
+    assert_eq!(server.open(&mut opened, 1000), Ok(Opened::Missing));
     assert_eq!(server.wanted(), 1);
     server.sealed().extend_from_slice(last);
-    assert_eq!(server.open(&mut opened, 60), Ok(60));
-    assert_eq!(server.opened(), 40);
-    assert_eq!(server.open(&mut opened, 60), Ok(40));
-    assert_eq!(server.opened(), 0);
+    for opens in [Opened::Data(60), Opened::Data(40), Opened::Missing] {
+        assert_eq!(server.open(&mut opened, 60), Ok(opens));
+    }
 }
 
 #[test]
@@ -117,15 +118,15 @@ fn keys_are_refreshed_on_the_way() {
 fn end_is_told_and_nothing_behind_it_counts() {
     let [mut server, mut client] = agreed(&TLS13);
     assert!(!server.has_ended());
-    let stray = client.seal([&b"last"[..]]);
+    let stray = client.seal(&[b"last"]).expect("it may be sealed");
     client.end();
-    let end = client.seal([]);
+    let end = client.say();
     for part in [&stray, &end, &stray] {
         server.sealed().extend_from_slice(part);
     }
     let mut opened = BytesMut::new();
-    assert_eq!(server.open(&mut opened, 1000), Ok(4));
-    assert_eq!(server.open(&mut opened, 1000), Ok(0));
+    assert_eq!(server.open(&mut opened, 1000), Ok(Opened::Data(4)));
+    assert_eq!(server.open(&mut opened, 1000), Ok(Opened::Ended));
     assert!(server.has_ended() && opened == "last");
 }
 
@@ -138,12 +139,40 @@ fn what_is_no_tls_is_an_error_of_which_the_peer_hears() {
         server.sealed().extend_from_slice(&sent);
         server.open(&mut BytesMut::new(), 1000).expect_err(&format!("{sent:?} is no TLS"));
         assert!(server.has_to_say());
-        let alert = server.seal([]);
+        let alert = server.say();
         assert_eq!(alert[0], 21, "a record of an alert");
     }
     let [mut server, mut client] = agreed(&TLS12);
-    let mut sealed = client.seal([&b"hello"[..]]).to_vec();
+    let mut sealed = client.seal(&[b"hello"]).expect("it may be sealed").to_vec();
     *sealed.last_mut().expect("a byte") ^= 1;
     server.sealed().extend_from_slice(&sealed);
     server.open(&mut BytesMut::new(), 1000).expect_err("it was changed on the way");
+}
+
+/// Records of a byte, each of which costs as much as one of kilobytes, come a few at a time.
+#[test]
+fn few_records_are_opened_at_once() {
+    let [mut server, mut client] = agreed(&TLS13);
+    for _ in 0..100 {
+        let sealed = client.seal(&[b"x"]).expect("it may be sealed");
+        server.sealed().extend_from_slice(&sealed);
+    }
+    let (before, mut opened) = (server.records(), BytesMut::new());
+    let counts = std::iter::from_fn(|| match server.open(&mut opened, 1000) {
+        Ok(Opened::Data(count)) => Some(count),
+        _ => None,
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [32, 32, 32, 4]);
+    assert_eq!(server.records() - before, 100);
+}
+
+/// A reply's header and its data are one record, not two.
+#[test]
+fn pieces_share_records() {
+    let [mut server, mut client] = agreed(&TLS13);
+    let pieces: [&[u8]; 3] = [&[1; 20], &[2; 4096], &[3; 20]];
+    server.sealed().extend_from_slice(&client.seal(&pieces).expect("it may be sealed"));
+    let (before, mut opened) = (server.records(), BytesMut::new());
+    assert_eq!(server.open(&mut opened, 1 << 20), Ok(Opened::Data(4136)));
+    assert_eq!((server.records() - before, &opened[..]), (1, &pieces.concat()[..]));
 }

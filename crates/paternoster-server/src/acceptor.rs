@@ -245,10 +245,10 @@ impl Acceptor {
         let Some(negotiation) = self.negotiations.get_mut(id) else { return };
         match result {
             Ok(0) | Err(_) => self.close(id),
-            Ok(_) => match negotiation.received(input) {
-                Next::Agree => self.agreeing.push_back(id),
-                _ => self.go_on(id),
-            },
+            Ok(_) => {
+                negotiation.received(input);
+                self.go_on(id);
+            }
         }
     }
 

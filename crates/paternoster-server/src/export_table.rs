@@ -171,7 +171,7 @@ impl ExportTable {
     }
 
     /// What the visitor gets by that name. The empty name is the default export: the one of that
-    /// name, else the only one that he may enter.
+    /// name, else the only one that it may enter.
     pub(crate) fn entry(&self, name: &str, visitor: &Visitor) -> Option<Arc<Entry>> {
         self.served.read(|all| {
             let named = all.get_key_value(name).and_then(seen);
@@ -186,32 +186,46 @@ impl ExportTable {
         })
     }
 
-    /// Whether the visitor is shown an export. Of one that he may not enter he hears nothing.
+    /// Whether the visitor is shown an export: it hears nothing of one that it may not enter.
     fn shows(&self, (name, entry): (&String, &Arc<Entry>), visitor: &Visitor) -> bool {
-        let is_his = match visitor {
+        let may_enter = match visitor {
             Visitor::Anyone => true,
             Visitor::Known(identities) => self.identity_in(entry, identities).is_some(),
         };
-        is_his && self.served.offers(self.socket, name)
+        may_enter && self.served.offers(self.socket, name)
     }
 
-    /// By which of his identities somebody enters an export, if by any.
+    /// By which of these identities an export may be entered, if by any.
     pub(crate) fn identity_in(&self, entry: &Entry, of: &[Identity]) -> Option<Identity> {
         self.served.identities.known_in(entry.room.tenant(), of)
+    }
+
+    /// Whether the visitor has shown a certificate of which no group knows a name.
+    fn is_of_no_tenant(&self, visitor: &Visitor) -> bool {
+        matches!(visitor, Visitor::Known(of) if !self.served.identities.know(of))
     }
 
     /// Why the visitor is told that there is no export of that name.
     fn why_none(&self, name: &str, visitor: &Visitor) -> String {
         let name: String = name.chars().take(64).collect();
         match visitor {
-            Visitor::Known(of) if !self.served.identities.know(of) => {
-                let names: Vec<_> = of.iter().map(ToString::to_string).collect();
-                format!("the certificate is of no tenant: its names are {}", names.join(", "))
-            }
+            Visitor::Known(_) if self.is_of_no_tenant(visitor) => of_no_tenant(visitor),
             Visitor::Known(_) => format!("there is none of the name {name:?} for its certificate"),
             Visitor::Anyone => format!("there is none of the name {name:?}"),
         }
     }
+}
+
+/// Names of a certificate that are told, and how much of each.
+const NAMES_TOLD: usize = 4;
+const NAME_TOLD: usize = 100;
+
+fn of_no_tenant(visitor: &Visitor) -> String {
+    let Visitor::Known(of) = visitor else { return String::new() };
+    let told = |identity: &Identity| identity.to_string().chars().take(NAME_TOLD).collect();
+    let names: Vec<String> = of.iter().take(NAMES_TOLD).map(told).collect();
+    let more = if of.len() > NAMES_TOLD { ", …" } else { "" };
+    format!("the certificate is of no tenant: its names are {}{more}", names.join(", "))
 }
 
 /// The exports as one client asks for them; it notes why it refuses one.
@@ -236,6 +250,9 @@ impl<'a> Asked<'a> {
 impl Exports for Asked<'_> {
     fn names(&self) -> Vec<String> {
         let Self { table, visitor, .. } = self;
+        if table.is_of_no_tenant(visitor) {
+            self.refusal.replace(Some(of_no_tenant(visitor)));
+        }
         table.served.read(|all| {
             let all = all.iter().filter_map(seen);
             let entered = all.filter(|one| table.shows(*one, visitor) && !one.1.is_leaving);

@@ -34,6 +34,7 @@ pub mod log;
 mod messages;
 mod metrics;
 mod negotiation;
+mod new_access;
 mod owners;
 mod page;
 mod passed;

@@ -12,13 +12,13 @@ use bytes::{Bytes, BytesMut};
 use paternoster_disk::Fd;
 use paternoster_nbd::Session;
 use paternoster_nbd::server::{Handshake, Progress};
-use paternoster_nbd::tls::Tls;
+use paternoster_nbd::tls::{Opened, Tls};
 
 use crate::config::{Identity, ListenTls};
 use crate::export_table::{Asked, ExportTable, Visitor};
 use crate::messages::NewConnection;
 use crate::peer::Peer;
-use crate::tls;
+use crate::tls::{self, Loaded};
 
 /// Room for what a negotiating client sends at once.
 const RECEIVE_ROOM: usize = 4096;
@@ -32,6 +32,9 @@ pub(crate) const REFUSED_EXPORT: &str = "a client was refused an export";
 const NO_TLS: &str = "it asked for TLS, as for nbds://, which its socket does not have: nbd:// is \
                       allowed, or tls = \"require\" under [[listen]]";
 
+/// Why a client has to begin anew that others have let in than do now.
+const FILES_CHANGED: &str = "a reload has changed the files of TLS since it began";
+
 /// One client in the option phase.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
@@ -42,6 +45,8 @@ pub(crate) struct Negotiation {
     exports: Arc<ExportTable>,
     visitor: Visitor,
     tls: Option<Box<Tls>>,
+    /// The files with which that was begun.
+    begun_with: Option<Arc<Loaded>>,
     input: BytesMut,
     /// What is to be sent, as it goes over the socket.
     output: BytesMut,
@@ -54,6 +59,7 @@ enum Then {
     Receive,
     AskAgain,
     StartTls,
+    Agree,
     Close,
     Enter(Session),
 }
@@ -90,6 +96,7 @@ impl Negotiation {
             exports,
             visitor: Visitor::Anyone,
             tls: None,
+            begun_with: None,
             input: BytesMut::new(),
             output: BytesMut::from(&Handshake::greeting()[..]),
             then: Then::Receive,
@@ -102,14 +109,17 @@ impl Negotiation {
     }
 
     /// Takes what has been received, behind what it gave.
-    pub(crate) fn received(&mut self, received: BytesMut) -> Next {
-        let Some(tls) = &mut self.tls else {
-            self.input = received;
-            self.then = Then::AskAgain;
-            return Next::Again;
+    pub(crate) fn received(&mut self, received: BytesMut) {
+        self.then = match &mut self.tls {
+            None => {
+                self.input = received;
+                Then::AskAgain
+            }
+            Some(tls) => {
+                *tls.sealed() = received;
+                if tls.is_handshaking() { Then::Agree } else { Then::Receive }
+            }
         };
-        *tls.sealed() = received;
-        if tls.is_handshaking() { Next::Agree } else { Next::Again }
     }
 
     /// Does what can be done before the socket is needed.
@@ -127,6 +137,7 @@ impl Negotiation {
                 self.start_tls(refused);
                 Next::Again
             }
+            Then::Agree => Next::Agree,
             Then::Close => Next::Close,
             Then::Enter(session) => Next::Enter(session),
         }
@@ -136,15 +147,21 @@ impl Negotiation {
     pub(crate) fn agree(&mut self, refused: &mut Vec<Refused>) {
         let Some(tls) = &mut self.tls else { return };
         let room = self.handshake.wanted().max(RECEIVE_ROOM);
-        if let Err(error) = tls.open(&mut self.input, room) {
-            refused.push((REFUSED_TLS, tls::why(&error)));
-            self.then = Then::Close;
-        } else if !tls.is_handshaking() {
-            let shown = tls.peer_certificate().map(Identity::all_of);
-            self.visitor = shown.map_or(Visitor::Anyone, |all| Visitor::Known(all.into()));
-            self.then = Then::AskAgain;
-        }
-        self.output.extend_from_slice(&tls.seal([]));
+        self.then = match tls.open(&mut self.input, room) {
+            Err(error) => {
+                refused.push((REFUSED_TLS, tls::why(&error)));
+                Then::Close
+            }
+            Ok(_) if !tls.is_handshaking() => {
+                let shown = tls.peer_certificate().map(Identity::all_of);
+                self.visitor = shown.map_or(Visitor::Anyone, |all| Visitor::Known(all.into()));
+                Then::AskAgain
+            }
+            Ok(Opened::Data(_)) => Then::Agree,
+            Ok(Opened::Missing) => Then::Receive,
+            Ok(Opened::Ended) => Then::Close,
+        };
+        self.output.extend_from_slice(&tls.say());
     }
 
     /// Takes what TLS has already, else has more be received.
@@ -157,15 +174,15 @@ impl Negotiation {
         };
         if !tls.is_handshaking() {
             match tls.open(&mut self.input, wanted) {
-                Ok(0) if tls.has_ended() => return Next::Close,
-                Ok(0) => {}
-                Ok(_) => {
+                Ok(Opened::Ended) => return Next::Close,
+                Ok(Opened::Missing) => {}
+                Ok(Opened::Data(_)) => {
                     self.then = Then::AskAgain;
                     return Next::Again;
                 }
                 Err(error) => {
                     refused.push((TURNED_AWAY, tls::why(&error)));
-                    self.output.extend_from_slice(&tls.seal([]));
+                    self.output.extend_from_slice(&tls.say());
                     self.then = Then::Close;
                     return Next::Again;
                 }
@@ -177,8 +194,20 @@ impl Negotiation {
         Next::Receive(sealed)
     }
 
+    /// Returns whether who may enter is decided by the files that hold now.
+    fn is_by_files_in_force(&self) -> bool {
+        let now = self.exports.tls_in_force();
+        let is_same = |begun: &Arc<Loaded>| now.is_some_and(|now| Arc::ptr_eq(begun, &now));
+        self.begun_with.as_ref().is_none_or(is_same)
+    }
+
     /// Has the machine look at the input.
     fn ask(&mut self, refused: &mut Vec<Refused>) {
+        if !self.is_by_files_in_force() {
+            refused.push((REFUSED_TLS, FILES_CHANGED.to_owned()));
+            self.then = Then::Close;
+            return;
+        }
         let Self { handshake, exports, visitor, input, tls, .. } = self;
         let (asked, mut output) = (Asked::of(exports, visitor), BytesMut::new());
         let progress = handshake.receive(input, &asked, &mut output);
@@ -198,10 +227,12 @@ impl Negotiation {
         };
         match tls {
             Some(tls) => {
+                // As much as it may ask before it enters fits into a few records.
+                self.output.extend_from_slice(&tls.seal(&[&output[..]]).unwrap_or_default());
                 if matches!(self.then, Then::Close) {
                     tls.end();
+                    self.output.extend_from_slice(&tls.say());
                 }
-                self.output.extend_from_slice(&tls.seal([&output[..]]));
             }
             None => self.output.extend_from_slice(&output),
         }
@@ -209,7 +240,8 @@ impl Negotiation {
 
     /// Begins TLS; what has come in the clear is over.
     fn start_tls(&mut self, refused: &mut Vec<Refused>) {
-        let begun = self.exports.tls_in_force().map(|tls| Tls::server(Arc::clone(&tls.config)));
+        self.begun_with = self.exports.tls_in_force();
+        let begun = self.begun_with.as_ref().map(|tls| Tls::server(Arc::clone(&tls.config)));
         match begun {
             Some(Ok(tls)) => self.tls = Some(Box::new(tls)),
             Some(Err(error)) => refused.push((REFUSED_TLS, error.to_string())),
@@ -222,6 +254,9 @@ impl Negotiation {
 
     /// Has the client enter what it has asked for, or says why it cannot.
     pub(crate) fn enter(self, session: Session) -> Result<(), (Peer, String)> {
+        if !self.is_by_files_in_force() {
+            return Err((self.peer, FILES_CHANGED.to_owned()));
+        }
         let Self { socket, exports, visitor, tls, input, peer, .. } = self;
         // It may have gone since the client was answered that it may enter.
         let entry = exports.entry(&session.export.name, &visitor);

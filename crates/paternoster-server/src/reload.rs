@@ -9,7 +9,7 @@
 //! Nothing is changed before the file has been found right and every owner has compared. What was
 //! changed by `ctl` is compared as it is in force, so that it goes back to what the file says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -17,14 +17,12 @@ use std::time::Instant;
 use paternoster::{DeviceWeights, Weight, Weights};
 
 use crate::catalogue::{Catalogue, Disk, Followed, Groups, Turnover, UnderWay};
-use crate::config::{
-    Config, GroupKeys, IDENTITIES, ROOT, Served, needs_restart, place_of, sockets_in,
-};
+use crate::config::{Config, ROOT, Served, needs_restart, place_of, sockets_in};
 use crate::control::PATIENCE;
 use crate::ctl::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 use crate::export_table::{Offer, ServedExports, offer_of};
 use crate::messages::{FileDisk, GroupOnDisk};
-use crate::tls::{self, Loaded, Unusable};
+use crate::new_access::NewAccess;
 
 /// A file that was found right, beside what is served.
 pub(crate) struct Reload {
@@ -33,6 +31,7 @@ pub(crate) struct Reload {
     turnover: Turnover,
     offers: Vec<NewOffer>,
     access: NewAccess,
+    of_access: Vec<Change>,
     /// The served disks that are in the file, and what it says of each.
     disks: Vec<(Arc<Disk>, FileDisk)>,
     /// When owners have had their time.
@@ -80,9 +79,10 @@ impl Reload {
         let (later, offers): (Vec<_>, Vec<_>) =
             offers.partition(|offer| offer.adds_any(turnover.stale(), exports));
         needs_restart.extend(later.into_iter().map(|offer| offer.change));
-        let access = NewAccess::of(&file, catalogue)?;
+        let (access, of_access) = NewAccess::of(&file, served, catalogue, turnover.stale())?;
+        needs_restart.extend(access.later.iter().cloned());
         let deadline = Instant::now() + PATIENCE;
-        Ok(Self { file, needs_restart, turnover, offers, access, disks, deadline })
+        Ok(Self { file, needs_restart, turnover, offers, access, of_access, disks, deadline })
     }
 
     /// Asks each owner in what its disk is not as the file says.
@@ -107,14 +107,12 @@ impl Reload {
         for notice in self.file.notices().iter().filter(|notice| !told.contains(notice)) {
             tracing::warn!("{notice}");
         }
+        self.access.narrow(catalogue);
         catalogue.follow_groups(&self.file, &self.turnover);
-        catalogue.exports.tls.set(self.access.tls.clone());
-        self.access.changes.iter().for_each(|change| tracing::info!("the file changes {change}"));
         let asked =
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
-        changed.extend(self.access.changes.iter().cloned());
         self.offers.iter().for_each(|offer| offer.narrow(&catalogue.exports));
         let order = self.turnover.changes().into_iter().map(|change| change.to_string());
         let order: BTreeMap<_, _> = order.zip(0..).collect();
@@ -122,6 +120,13 @@ impl Reload {
             catalogue.follow(self.file.clone(), following);
         followed.sort_by_key(|change| order.get(&change.to_string()).copied().unwrap_or(i32::MAX));
         let left = catalogue.turnover(&self.file);
+        failed.extend(self.access.widen(catalogue, left.not_of_file()));
+        for change in self.of_access {
+            if !failed.iter().any(|note| note.place == change.place) {
+                tracing::info!("the file changes {change}");
+                changed.push(change);
+            }
+        }
         for one in self.offers {
             if one.adds_any(left.not_of_file(), &catalogue.exports) {
                 let why = "it would offer what could not be removed".to_owned();
@@ -151,8 +156,7 @@ impl Reload {
     /// What changes of sockets, volumes and exports.
     fn of_catalogue(&self) -> Vec<Change> {
         let offers = self.offers.iter().map(|offer| offer.change.clone());
-        let access = self.access.changes.iter().cloned();
-        access.chain(offers).chain(self.turnover.changes()).collect()
+        self.of_access.iter().cloned().chain(offers).chain(self.turnover.changes()).collect()
     }
 
     /// What it would do; and what the file says that stays as it is.
@@ -177,40 +181,6 @@ impl Reload {
             }
         }
         Ok(changes)
-    }
-}
-
-/// Who may enter over TLS from now on.
-struct NewAccess {
-    tls: Option<Loaded>,
-    /// In what that is not as it was.
-    changes: Vec<Change>,
-}
-
-impl NewAccess {
-    fn of(file: &Config, catalogue: &Catalogue) -> Result<Self, ReloadError> {
-        let unusable = |error| ReloadError::Unusable(Unusable::into_error(error).to_string());
-        let tls = tls::load(&file.tls).map_err(unusable)?;
-        let files = |loaded: Option<&Loaded>| -> BTreeMap<_, _> {
-            loaded.into_iter().flat_map(|loaded| loaded.files.iter().cloned()).collect()
-        };
-        let (before, now) = (files(catalogue.exports.tls.get().as_deref()), files(tls.as_ref()));
-        let keys: BTreeSet<_> = before.keys().chain(now.keys()).copied().collect();
-        let of_files = keys.into_iter().map(|key| {
-            let shown = |files: &BTreeMap<_, String>| files.get(key).cloned().into();
-            let (place, what) = ("tls".to_owned(), key.to_owned());
-            Change { place, what, from: shown(&before), to: shown(&now) }
-        });
-        let of_groups = file.groups.iter().filter_map(|group| {
-            let known = catalogue.groups(|groups| groups.keys(&group.path).cloned())?;
-            let shown =
-                |keys: &GroupKeys| keys.identities.iter().map(ToString::to_string).collect();
-            let (place, what) = (format!("group {:?}", group.path), IDENTITIES.to_owned());
-            Some(Change { place, what, from: shown(&known), to: shown(&group.keys) })
-        });
-        let changes = of_files.chain(of_groups).filter(|change| change.from != change.to);
-        let changes = changes.collect();
-        Ok(Self { tls, changes })
     }
 }
 

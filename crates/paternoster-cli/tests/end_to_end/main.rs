@@ -34,6 +34,7 @@ mod startup;
 mod stat;
 mod support;
 mod take_over;
+mod tls_peers;
 mod trace;
 mod volumes;
 mod why;

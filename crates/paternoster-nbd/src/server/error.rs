@@ -14,7 +14,10 @@ pub enum HandshakeError {
         found: u32,
     },
     /// The client begins with TLS, not with the flags of NBD.
-    #[error("it begins with a record of TLS, not with NBD's client flags: STARTTLS begins TLS")]
+    #[error(
+        "it begins with a record of TLS, not with NBD's client flags: TLS, where there is some, \
+             begins by STARTTLS"
+    )]
     Tls,
     /// More came in the clear behind `STARTTLS`, which its sender did not wait to be answered.
     #[error("{len} bytes in the clear follow STARTTLS: nothing is allowed before TLS begins")]

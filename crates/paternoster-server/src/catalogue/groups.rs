@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use paternoster::{DeviceWeights, GroupLimits, Weight, Weights};
 
 use crate::admission::{Rooms, TenantRoom};
-use crate::config::{Config, GroupKeys, ROOT, is_in, parent_of};
+use crate::config::{Config, GroupKeys, Identity, ROOT, is_in, parent_of};
 use crate::messages::{GroupOnDisk, NewTenant};
 use crate::tls::Identities;
 
@@ -61,7 +61,8 @@ impl Groups {
         groups
     }
 
-    /// Those of the file are as it says from now on, but for what needs a restart; those that it
+    /// Those of the file are as it says from now on, but for what needs a restart, and for the
+    /// identities of those that are known; those that it
     /// has no more, and that nothing `stays` in, go with their last exports. `numbers` are those of
     /// its disks.
     pub(super) fn follow(
@@ -79,8 +80,6 @@ impl Groups {
             let (weight, leaf_weight) = (group.keys.weight, group.keys.leaf_weight);
             (known.keys.weight, known.keys.leaf_weight) = (weight, leaf_weight);
             known.keys.limits = group.keys.limits;
-            known.keys.identities.clone_from(&group.keys.identities);
-            self.identities.set(&group.path, &group.keys.identities);
             let on_device = group.device_weights.iter();
             let on_device = on_device.filter_map(|(&disk, &of)| Some((numbers[disk]?, of)));
             known.device_weights = on_device.collect();
@@ -101,7 +100,7 @@ impl Groups {
     }
 
     /// The paths of all, and what is set of each.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &GroupKeys)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &GroupKeys)> {
         self.by_path.iter().map(|(path, group)| (&**path, &group.keys))
     }
 
@@ -177,6 +176,14 @@ impl Groups {
             }
             self.identities.set(path, &full.identities);
             group.keys = full;
+        }
+    }
+
+    /// Whose certificates enter what is in a group, if there is one of that path.
+    pub(crate) fn set_identities(&mut self, path: &str, identities: &[Identity]) {
+        if let Some(group) = self.by_path.get_mut(path) {
+            group.keys.identities = identities.to_vec();
+            self.identities.set(path, identities);
         }
     }
 

@@ -5,21 +5,25 @@
 //!   socket ◀──send── one sealed piece ◀──seal── replies of a round      at its end
 //! ```
 //!
-//! The cipher's work is the tenant's: what is opened counts in the visit that opens it, what is
-//! sealed against the next ones.
+//! The cipher's work is the tenant's: what is opened counts in the visit that opens it, records and
+//! bytes; what is sealed counts against the next visits.
 
 use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Fd};
-use paternoster_nbd::tls::Tls;
+use paternoster_nbd::tls::{Opened, Tls};
 use rustix::net::{SendFlags, send};
 
 use super::credit::Amount;
 use super::incoming::{BASE_ROOM, STREAM_ROOM, with_room};
 
-/// Bytes that are opened in a unit of work, and that are sealed in one: 64 KiB take some 41 and 16
-/// microseconds.
+/// Bytes that are opened in a unit of work, beside a unit for each record, and that are sealed in
+/// one: 64 KiB take some 41 and 16 microseconds.
 const OPENED_IN_A_UNIT: usize = 1600;
 const SEALED_IN_A_UNIT: usize = 4096;
+
+/// Room for what is sealed that every connection has: the longest record. Beside it rustls has as
+/// much of its own, a record that is open, and up to 64 KiB of a message of its own.
+const RECORD_ROOM: usize = 19 << 10;
 
 /// A connection's TLS.
 #[derive(Debug)]
@@ -32,30 +36,38 @@ pub(super) struct Ciphered {
 }
 
 impl Ciphered {
-    pub(super) fn new(tls: Box<Tls>) -> Self {
-        Self { tls, room: BASE_ROOM, has_part: false }
+    /// Begins with what came behind the handshake, of whose buffer nothing is kept.
+    pub(super) fn new(mut tls: Box<Tls>) -> Self {
+        let sealed = tls.sealed();
+        *sealed = BytesMut::from(&sealed[..]);
+        let room = sealed.len().max(BASE_ROOM);
+        Self { tls, room, has_part: false }
     }
 
-    /// Opens as much of what has been received as there is room for behind `input`. Returns how
-    /// much that was.
-    pub(super) fn open(&mut self, input: &mut BytesMut) -> Result<usize, rustls::Error> {
-        let room = input.capacity() - input.len();
-        self.tls.open(input, room)
+    /// Opens some of what has been received, as much as there is room for behind `input`. Returns
+    /// what has come of that, and the units of work that it took.
+    pub(super) fn open(&mut self, input: &mut BytesMut) -> (Result<Opened, rustls::Error>, i32) {
+        let (room, before) = (input.capacity() - input.len(), self.tls.records());
+        let opened = self.tls.open(input, room);
+        let bytes = if let Ok(Opened::Data(bytes)) = opened { bytes } else { 0 };
+        let records = usize::try_from(self.tls.records() - before).unwrap_or(usize::MAX);
+        (opened, units(bytes / OPENED_IN_A_UNIT + records))
     }
 
-    /// Returns whether the client has said that nothing more comes.
-    pub(super) fn has_ended(&self) -> bool {
-        self.tls.has_ended()
+    /// Returns the room that a stream needs beyond that of every connection and its own.
+    pub(super) fn needed_for_stream(&self) -> usize {
+        STREAM_ROOM.saturating_sub(self.room.max(RECORD_ROOM))
     }
 
-    /// Returns the buffer to receive into; a large one for a client that streams.
-    pub(super) fn begin_receive(&mut self, streams: bool) -> BytesMut {
+    /// Returns the buffer to receive into; a large one for a stream, if there is credit for that.
+    pub(super) fn begin_receive(&mut self, has_stream_room: bool) -> BytesMut {
         let wanted = self.tls.wanted();
         let sealed = std::mem::take(self.tls.sealed());
         self.has_part = !sealed.is_empty();
-        let whole = sealed.len() + wanted;
-        let room = whole.max(if streams { STREAM_ROOM } else { BASE_ROOM });
+        let least = if has_stream_room { STREAM_ROOM } else { BASE_ROOM };
+        let room = least.max(sealed.len() + wanted);
         let sealed = with_room(sealed, self.room, room);
+        debug_assert!(sealed.capacity() <= room, "what is charged is what is held");
         self.room = room;
         sealed
     }
@@ -66,14 +78,14 @@ impl Ciphered {
         self.has_part = false;
     }
 
-    /// Returns whether it holds a part of something that has not all come.
+    /// Returns whether it holds a part of a record, whose rest has not come.
     pub(super) fn has_part(&self) -> bool {
         self.has_part
     }
 
     /// Returns the memory that it holds beyond what every connection has.
     pub(super) fn held(&self) -> Amount {
-        Amount::Room(self.room - BASE_ROOM + self.tls.opened())
+        Amount::Room(self.room.saturating_sub(RECORD_ROOM))
     }
 
     /// Returns whether TLS itself has something to say, such as that keys have changed.
@@ -82,23 +94,18 @@ impl Ciphered {
     }
 
     /// Returns replies as they are sent.
-    pub(super) fn seal(&mut self, replies: &Buffers<Bytes>) -> Bytes {
-        self.tls.seal(replies.iter().map(|piece| &piece[..]))
+    pub(super) fn seal(&mut self, replies: &Buffers<Bytes>) -> Result<Bytes, rustls::Error> {
+        let replies: Vec<_> = replies.iter().map(|piece| &piece[..]).collect();
+        self.tls.seal(&replies)
     }
 
     /// Says to the client that nothing more comes, and why where TLS is broken; if that can be sent
     /// at once.
     pub(super) fn say_end(&mut self, socket: &Fd) {
         self.tls.end();
-        let end = self.tls.seal([]);
         // Else it learns that by the socket.
-        let _ = send(&**socket, &end, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let _ = send(&**socket, &self.tls.say(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
-}
-
-/// Returns the units of work that it takes to open so much.
-pub(super) fn work_of_opening(bytes: usize) -> i32 {
-    units(bytes / OPENED_IN_A_UNIT)
 }
 
 /// Returns the units of work that it takes to seal so much.

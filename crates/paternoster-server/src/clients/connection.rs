@@ -8,12 +8,13 @@ use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
 use paternoster_disk::{Buffers, Fd, FrontToken, Payload};
 use paternoster_nbd::server::{Fatal, Transmission};
+use paternoster_nbd::tls::Opened;
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
-use super::ciphered::{Ciphered, work_of_opening, work_of_sealing};
+use super::ciphered::{Ciphered, work_of_sealing};
 use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
@@ -231,11 +232,11 @@ impl Connection {
     pub(super) fn rooms(&self) -> [(Room, Amount); 2] {
         let least = self.incoming.least_room(self.transmission.wanted());
         let best = self.incoming.best_room(least);
-        [least, best].map(|room| match self.incoming.needed_for(room) {
-            // What is sealed has as much room.
-            Amount::Room(bytes) if self.tls.is_some() => (room, Amount::Room(2 * bytes)),
-            needed => (room, needed),
-        })
+        let mut wished = self.incoming.needed_for(best);
+        if let Some(tls) = self.tls.as_ref().filter(|_| best.is_stream()) {
+            wished = Amount::Room(wished.bytes() + tls.needed_for_stream());
+        }
+        [(least, self.incoming.needed_for(least)), (best, wished)]
     }
 
     /// Takes what TLS has received already, else begins to receive, into that room. Returns the
@@ -243,27 +244,30 @@ impl Connection {
     pub(super) fn receive(&mut self, site: &mut impl Site, id: ConnectionId, room: Room) -> i32 {
         let mut buffer = self.incoming.begin_receive(room);
         if let Some(tls) = &mut self.tls {
-            match tls.open(&mut buffer) {
-                Ok(0) if !tls.has_ended() => {
-                    self.incoming.keep(buffer);
-                    buffer = tls.begin_receive(room.is_large());
-                }
-                opened => {
-                    let bytes = *opened.as_ref().unwrap_or(&0);
-                    self.incoming.received(buffer, Ok(bytes.try_into().unwrap_or(u32::MAX)));
-                    match opened {
-                        Ok(0) => self.finish(Leave::Closed),
-                        Ok(_) => {}
-                        Err(error) => self.fail(Leave::Tls(error)),
-                    }
-                    return 1 + work_of_opening(bytes);
-                }
+            let (opened, units) = tls.open(&mut buffer);
+            if opened == Ok(Opened::Missing) {
+                self.incoming.keep(buffer);
+                buffer = tls.begin_receive(room.is_stream());
+            } else {
+                self.opened(opened, buffer);
+                return 1 + units;
             }
         }
         self.received_at = site.now();
         let token = site.token(Operation::Receive.token(id));
         site.ring().receive(token, &self.socket, buffer);
         1
+    }
+
+    /// Takes what TLS had.
+    fn opened(&mut self, opened: Result<Opened, rustls::Error>, buffer: BytesMut) {
+        let bytes = if let Ok(Opened::Data(bytes)) = opened { bytes } else { 0 };
+        self.incoming.received(buffer, Ok(u32::try_from(bytes).unwrap_or(u32::MAX)));
+        match opened {
+            Ok(Opened::Ended) => self.finish(Leave::Closed),
+            Ok(_) => {}
+            Err(error) => self.fail(Leave::Tls(error)),
+        }
     }
 
     /// Takes a completed receive.
@@ -334,7 +338,7 @@ impl Connection {
     /// Shuts the socket, which ends operations in flight.
     pub(super) fn shut(&mut self) {
         // In the middle of a record there is nothing that could be said.
-        if let Some(tls) = self.tls.as_mut().filter(|_| !self.sending && self.outgoing.is_empty()) {
+        if let Some(tls) = self.tls.as_mut().filter(|_| !self.outgoing.is_within_record()) {
             tls.say_end(&self.socket);
         }
         // It may be shut already.
@@ -388,11 +392,18 @@ impl Connection {
             self.outgoing.clear();
         }
         let next = match &mut self.tls {
-            _ if self.state == State::Held => None,
+            _ if self.state == State::Held => Ok(None),
             Some(tls) if self.state != State::Failed => self.outgoing.next_sealed(tls),
-            _ => self.outgoing.next_send().map(|from| (from, 0)),
+            _ => Ok(self.outgoing.next_send().map(|from| (from, 0))),
         };
-        let Some((from, sealed)) = next else { return 0 };
+        let (from, sealed) = match next {
+            Ok(Some(next)) => next,
+            Ok(None) => return 0,
+            Err(error) => {
+                self.fail(Leave::Tls(error));
+                return 0;
+            }
+        };
         // Until now nothing was there to be read.
         self.sent_at = site.now();
         self.sending = true;

@@ -151,9 +151,9 @@ impl Incoming {
 }
 
 impl Room {
-    /// Returns whether it is more than every connection has.
-    pub(super) fn is_large(self) -> bool {
-        self.bytes > BASE_ROOM
+    /// Returns whether it is that of a stream.
+    pub(super) fn is_stream(self) -> bool {
+        self.bytes == STREAM_ROOM && !self.for_payload
     }
 }
 

@@ -6,6 +6,8 @@ use paternoster::Nanos;
 use paternoster_nbd::server::Fatal;
 use rustix::io::Errno;
 
+use crate::tls;
+
 /// Why a connection ended; the first reason is the one.
 #[derive(Clone, Debug)]
 pub(crate) enum Leave {
@@ -40,7 +42,7 @@ impl fmt::Display for Leave {
             Self::Closed => f.write_str("it closed the connection without NBD_CMD_DISC"),
             Self::Broken(errno) => errno.fmt(f),
             Self::CutOff(fatal) => fatal.fmt(f),
-            Self::Tls(error) => write!(f, "TLS: {error}"),
+            Self::Tls(error) => write!(f, "TLS: {}", tls::why(error)),
             Self::Removed => f.write_str("its volume is being removed"),
             Self::HungUp => f.write_str("its front-end has hung up"),
             Self::Refused => f.write_str("what its front-end said was not obeyed"),

@@ -129,23 +129,33 @@ impl Outgoing {
         (!from.is_empty()).then_some(from)
     }
 
+    /// Returns whether a record is being sent, or a part of one has gone.
+    pub(super) fn is_within_record(&self) -> bool {
+        let is_sealed = |piece: &Piece| piece.held.is_sealed;
+        !self.sending.is_empty() || self.pieces.front().is_some_and(is_sealed)
+    }
+
     /// Returns the bytes of the next send, sealed, and how many were sealed for it.
-    pub(super) fn next_sealed(&mut self, tls: &mut Ciphered) -> Option<(Buffers<Bytes>, usize)> {
+    pub(super) fn next_sealed(
+        &mut self,
+        tls: &mut Ciphered,
+    ) -> Result<Option<(Buffers<Bytes>, usize)>, rustls::Error> {
         if !self.sending.is_empty() {
-            return None;
+            return Ok(None);
         }
         let is_sealed = self.pieces.front().is_some_and(|piece| piece.held.is_sealed);
         let plain = if is_sealed { Buffers::new() } else { self.next_to_seal() };
         let len = plain.iter().map(Bytes::len).sum();
         if len > 0 || tls.has_to_say() && !is_sealed {
-            let (sealed, is_large) = (tls.seal(&plain), len > SMALL_DATA);
+            let (sealed, is_large) = (tls.seal(&plain)?, len > SMALL_DATA);
             let held = Held { bytes: sealed.len() + PIECE_COST, is_large, is_sealed: true };
             *self.account(is_large) += held.bytes;
             self.pieces.push_front(Piece { bytes: sealed, held });
         }
-        let Piece { bytes, held } = self.pieces.pop_front()?;
-        self.sending.push(held);
-        Some((Buffers::from_buf([bytes]), len))
+        Ok(self.pieces.pop_front().map(|Piece { bytes, held }| {
+            self.sending.push(held);
+            (Buffers::from_buf([bytes]), len)
+        }))
     }
 
     /// Takes what is sealed next. Of a piece of which a part is left all is held.

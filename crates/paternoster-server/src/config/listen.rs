@@ -59,19 +59,23 @@ pub enum ListenAddress {
 impl Listen {
     /// Returns a sentence about a socket that can be served and may not be meant so: a unix socket
     /// by a relative path whose URI no client can use, or one that other machines reach without
-    /// TLS.
-    pub(super) fn notice(&self, exports: usize) -> Option<String> {
+    /// certificates.
+    pub(super) fn notice(&self, exports: usize, has_client_ca: bool) -> Option<String> {
         match &self.address {
             ListenAddress::Unix { path, .. } => {
                 too_long_for_clients(path, &std::path::absolute(path).ok()?)
             }
             ListenAddress::Tcp(address) => {
-                let is_open = self.tls == ListenTls::Off && !address.ip().is_loopback();
+                let (needed, more) = match self.tls {
+                    ListenTls::Off => (true, "tls = \"require\" with client_ca"),
+                    ListenTls::Require => (!has_client_ca, "client_ca under [tls]"),
+                };
+                let is_open = needed && !address.ip().is_loopback();
                 let offered = self.exports.as_ref().map_or(exports, Vec::len);
                 is_open.then(|| {
                     format!(
-                        "tcp = \"{address}\": whoever reaches it may use {offered} {}; \
-                         tls = \"require\" with client_ca says who",
+                        "tcp = \"{address}\": whoever reaches it may use {offered} {}; {more} \
+                         says who",
                         if offered == 1 { "export" } else { "exports" }
                     )
                 })

@@ -276,7 +276,8 @@ impl Config {
         let shared: BTreeSet<_> =
             devices::shared(self.disks.iter().map(on)).into_values().collect();
         let exports = self.exports.iter().filter(|export| export.keys.export).count();
-        let sockets = self.listen.iter().filter_map(|listen| listen.notice(exports));
+        let asks = self.tls.client_ca.is_some();
+        let sockets = self.listen.iter().filter_map(|listen| listen.notice(exports, asks));
         let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
         notices.chain(apart).chain(shared).chain(sockets).collect()
     }

@@ -29,7 +29,7 @@ pub fn reference() -> [TableInfo; 8] {
     let of_listen = "Further sockets, each with the exports that it offers: [below](#listen).";
     let mut file = keys::<ServerKeys>();
     file.extend([
-        tables("tls", "", "none", "The files of TLS: [below](#tls).", object(&tls)),
+        tls_table(object(&tls)),
         tables("listen", "", "none", of_listen, several),
         tables("disks", "at least one, or a pool", "–", see, named(&disks)),
         tables("pools", "", "none", see, named(&pools)),
@@ -113,6 +113,12 @@ fn keys<O: Keys>() -> Vec<KeyInfo> {
 /// Those keys that are of a kind of objects.
 fn keys_of<O: Keys>(is_of: impl Fn(&&Key<O>) -> bool) -> Vec<KeyInfo> {
     O::KEYS.iter().filter(is_of).map(Key::info).collect()
+}
+
+fn tls_table(schema: Value) -> KeyInfo {
+    let about = About::new("table", "", schema);
+    let (default, effect) = ("none".to_owned(), "The files of TLS: [below](#tls).");
+    KeyInfo { name: "tls", about, default, live: true, effect }
 }
 
 fn tables(

@@ -14,9 +14,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustix::fs::Mode;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, PrivateSec1KeyDer,
+};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 
 use super::identity::Identity;
 use crate::config::TlsKeys;
@@ -69,8 +71,13 @@ impl InForce {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// These hold from now on, unless they are the same: then clients that negotiate go on.
     pub(crate) fn set(&self, loaded: Option<Loaded>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded.map(Arc::new);
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let files = |of: &Loaded| of.files.clone();
+        if in_force.as_deref().map(files) != loaded.as_ref().map(files) {
+            *in_force = loaded.map(Arc::new);
+        }
     }
 }
 
@@ -84,9 +91,12 @@ struct PemFile<'k> {
 impl<'k> PemFile<'k> {
     fn read(key: &'static str, path: &'k Path) -> Result<Self, Unusable> {
         let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text));
+        let read = File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut text));
         let file = Self { key, path, text };
         match read {
+            Ok(bytes) if bytes as u64 > FILE_MAX => {
+                Err(file.unusable(format!("it has more than {FILE_MAX} bytes")))
+            }
             Ok(_) => Ok(file),
             Err(error) => Err(file.unusable(sandbox::explained(&error))),
         }
@@ -126,8 +136,9 @@ pub(crate) fn load(keys: &TlsKeys) -> Result<Option<Loaded>, Unusable> {
     let certificates: Vec<CertificateDer<'static>> = chain.all("certificate")?;
     let secret = PemFile::read("key", key)?;
     check_mode(key).map_err(|why| secret.unusable(why))?;
-    let private = secret.all::<PrivateKeyDer<'static>>("private key")?.swap_remove(0);
-    let provider = Arc::new(ring::default_provider());
+    let private = secret.all::<PrivateKeyDer<'static>>("unencrypted private key")?;
+    let private = without_sign(private.into_iter().next().expect("there is one"));
+    let provider = Arc::new(provider());
     let mut files = vec![chain.shown(), secret.shown()];
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -144,11 +155,24 @@ pub(crate) fn load(keys: &TlsKeys) -> Result<Option<Loaded>, Unusable> {
     };
     let config = builder.with_single_cert(certificates, private);
     let mut config = config.map_err(|error| secret.unusable(of_pair(&error)))?;
+    config.ignore_client_order = true;
     // Nothing is resumed: each session asks for the certificate again.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     let asks_for_certificates = keys.client_ca.is_some();
     Ok(Some(Loaded { config: Arc::new(config), asks_for_certificates, files }))
+}
+
+/// The suites of rustls, with ChaCha20 first in TLS 1.2: keys of AES seal 2²⁴ records there,
+/// minutes of a busy volume, and new ones are agreed on by TLS 1.3 alone.
+fn provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    let seals_few = |suite: &SupportedCipherSuite| match suite {
+        SupportedCipherSuite::Tls12(suite) => suite.common.confidentiality_limit < u64::MAX,
+        SupportedCipherSuite::Tls13(_) => false,
+    };
+    provider.cipher_suites.sort_by_key(seals_few);
+    provider
 }
 
 fn verifier(
@@ -167,6 +191,24 @@ fn verifier(
     built.map_err(|error| crl.unwrap_or(ca).unusable(error.to_string()))
 }
 
+/// The key as others write it. GnuTLS writes the number of an elliptic key with a zero before it
+/// where its first bit is set, as for a number with a sign: half of the keys that certtool makes,
+/// and rustls takes none of those. By RFC 5915 it has as many bytes as the curve.
+fn without_sign(key: PrivateKeyDer<'static>) -> PrivateKeyDer<'static> {
+    let PrivateKeyDer::Sec1(sec1) = &key else { return key };
+    // A sequence: version 1, then the number in that many bytes.
+    let (head, len, rest) = match sec1.secret_sec1_der() {
+        [0x30, len @ 1..=0x7f, rest @ ..] => (&[0x30][..], *len, rest),
+        [0x30, 0x81, len @ 0x81..=0xff, rest @ ..] => (&[0x30, 0x81][..], *len, rest),
+        _ => return key,
+    };
+    let [2, 1, 1, 4, number @ (0x21 | 0x31), 0, rest @ ..] = rest else { return key };
+    let mut der = head.to_vec();
+    der.extend([len - 1, 2, 1, 1, 4, number - 1]);
+    der.extend(rest);
+    PrivateSec1KeyDer::from(der).into()
+}
+
 /// A key is its owner's: others who read it can be the server.
 fn check_mode(path: &Path) -> Result<(), String> {
     let mode = fs::metadata(path).map_err(|error: io::Error| error.to_string())?;
@@ -183,5 +225,31 @@ fn of_pair(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => "it is not the key of that certificate".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::ring::sign::any_supported_type;
+
+    use super::*;
+
+    /// By certtool 3.7.9, `--generate-privkey --key-type=ecdsa --curve=secp256r1`: the number has
+    /// 33 bytes, the first of them 0.
+    const WITH_SIGN: &str = "-----BEGIN EC PRIVATE KEY-----
+MHgCAQEEIQChT7GkOHjGBcANoxaXKXx8TV5HTMNvt+7fcIokZMF3HKAKBggqhkjO
+PQMBB6FEA0IABM78mymcKQLHemTcSTOB8C0zNgQnpdEifaCfBZslpewFLwk2EetE
+Zs3pu3YV1X1htO6cFhez1KmVNU00XQaO8j0=
+-----END EC PRIVATE KEY-----
+";
+
+    #[test]
+    fn key_that_gnutls_writes_with_a_sign_is_taken() {
+        let key = PrivateKeyDer::from_pem_slice(WITH_SIGN.as_bytes()).expect("a key");
+        assert!(any_supported_type(&key).is_err(), "rustls takes it as it is now");
+        let mended = without_sign(key);
+        any_supported_type(&mended).expect("it is a key");
+        // What is right stays as it is.
+        assert_eq!(without_sign(mended.clone_key()), mended);
     }
 }

@@ -26,6 +26,9 @@ pub(crate) fn why(error: &Error) -> String {
         Error::InvalidCertificate(CertificateError::UnknownRevocationStatus) => {
             "its certificate is of an authority without a list in crl"
         }
+        Error::EncryptError => {
+            "its keys have sealed as much as they may, and TLS 1.2 has no others"
+        }
         Error::AlertReceived(alert) => return format!("it refused this server: {alert:?}"),
         other => return other.to_string(),
     };

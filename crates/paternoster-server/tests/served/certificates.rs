@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use bytes::BytesMut;
-use paternoster_nbd::tls::Tls;
+use paternoster_nbd::tls::{Opened, Tls};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
     KeyIdMethod, KeyPair, RevokedCertParams, SanType, SerialNumber, date_time_ymd,
@@ -132,10 +132,10 @@ pub(crate) fn agreed() -> [Tls; 2] {
     let mut server = Tls::server(Arc::clone(config)).expect("it is configured");
     let mut client = client_tls(trusted, None);
     while server.is_handshaking() || client.is_handshaking() || server.has_to_say() {
-        server.sealed().extend_from_slice(&client.seal([]));
-        assert_eq!(server.open(&mut BytesMut::new(), 1), Ok(0));
-        client.sealed().extend_from_slice(&server.seal([]));
-        assert_eq!(client.open(&mut BytesMut::new(), 1), Ok(0));
+        server.sealed().extend_from_slice(&client.say());
+        assert_eq!(server.open(&mut BytesMut::new(), 1), Ok(Opened::Missing));
+        client.sealed().extend_from_slice(&server.say());
+        assert_eq!(client.open(&mut BytesMut::new(), 1), Ok(Opened::Missing));
     }
     [server, client]
 }
@@ -156,7 +156,8 @@ pub(crate) fn relay(mut tls: Tls, mut sealed: UnixStream, new_keys: usize) -> Un
                     tls.refresh_keys().expect("TLS 1.3 has that");
                     since = 0;
                 }
-                if sealed.write_all(&tls.seal([&chunk[..read]])).is_err() {
+                let said = tls.seal(&[&chunk[..read]]).expect("it may be sealed");
+                if sealed.write_all(&said).is_err() {
                     break;
                 }
             }
@@ -164,16 +165,16 @@ pub(crate) fn relay(mut tls: Tls, mut sealed: UnixStream, new_keys: usize) -> Un
                 let Ok(read @ 1..) = sealed.read(&mut chunk) else { break };
                 tls.sealed().extend_from_slice(&chunk[..read]);
                 let mut opened = BytesMut::new();
-                while matches!(tls.open(&mut opened, 1 << 20), Ok(1..)) {}
+                while let Ok(Opened::Data(_)) = tls.open(&mut opened, 1 << 20) {}
                 // It may have to say its part of agreeing on keys, or why it does not.
-                let said = sealed.write_all(&tls.seal([]));
+                let said = sealed.write_all(&tls.say());
                 if said.and_then(|()| clear.write_all(&opened)).is_err() || tls.has_ended() {
                     break;
                 }
             }
         }
         tls.end();
-        let _ = sealed.write_all(&tls.seal([]));
+        let _ = sealed.write_all(&tls.say());
     });
     ours
 }

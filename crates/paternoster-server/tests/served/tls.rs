@@ -10,7 +10,8 @@ use bytes::BytesMut;
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
 use paternoster_nbd::proto::rep;
 use paternoster_server::config::Config;
-use paternoster_server::ctl::{Control as _, ReloadMode};
+use paternoster_server::ctl::{Change, Control as _, GroupChange, ReloadMode, RemovalQuestion};
+use serde_json::json;
 
 use crate::certificates::{Authority, Pair, client_tls, relay};
 use crate::support::{Client, PATIENCE, Rig, refusal, rest, whole};
@@ -155,6 +156,8 @@ fn certificate_decides_what_is_seen_and_entered() {
 #[test]
 fn who_shows_no_good_certificate_sees_nothing() {
     let (rig, authority) = start(TWO);
+    let good = authority.signs(&[GOLD], 12);
+    assert_eq!(listed(&rig, &authority, Some(&good)), Ok(vec!["first".to_owned()]));
     let shown =
         |pair: Option<&Pair>| listed(&rig, &authority, pair).expect_err("it is turned away");
     let hung_up = "the server has hung up";
@@ -267,7 +270,11 @@ fn what_is_wrong_with_the_files_is_told() {
     let cases = [
         ("DIR/server.pem", "DIR/other.pem", "it is not the key of that certificate"),
         ("DIR/server-key.pem", "DIR/open.pem", "its mode is 0644, so that others may use it"),
-        ("DIR/server-key.pem", "DIR/server.pem", "there is no private key in PEM in it"),
+        (
+            "DIR/server-key.pem",
+            "DIR/server.pem",
+            "there is no unencrypted private key in PEM in it; one is needed",
+        ),
         ("DIR/ca.pem", "DIR/none.pem", "No such file"),
         ("DIR/crl.pem", "DIR/ca.pem", "there is no revocation list in PEM in it"),
         ("client_ca = \"DIR/ca.pem\"\n", "", "crl is of no use without client_ca under [tls]"),
@@ -290,4 +297,158 @@ fn what_is_wrong_with_the_files_is_told() {
     let text = whole(dir.path(), &format!("[[listen]]{without}"));
     let wrong = Config::from_toml(&text, Path::new("test.toml")).expect_err("none").to_string();
     assert!(wrong.contains("tls = \"require\" needs certificate and key under [tls]"), "{wrong}");
+}
+
+/// An export that is otherwise than the file means, until a restart, is nobody else's meanwhile.
+#[test]
+fn reload_lets_nobody_new_enter_what_waits_for_a_restart() {
+    let (rig, authority) = start(TWO);
+    let dir = rig.dir.path();
+    let file = dir.join("test.toml");
+    let control = rig.control().with_file(file.clone());
+    let text = whole(dir, TWO);
+    let text = text.replacen("size = \"8M\"", "size = \"4M\"", 1);
+    fs::write(&file, text.replace("uri:spiffe://host/gold", "uri:spiffe://host/new"))
+        .expect("a file");
+    let answer = control.reload(ReloadMode::Apply).expect("it is right");
+    let lines = |changes: &[Change]| changes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let group = "group \"/gold\": identities";
+    let taken = format!("{group} [\"uri:spiffe://host/gold\"] -> []");
+    assert_eq!(lines(&answer.changed), [taken]);
+    let later = lines(&answer.needs_restart);
+    assert!(later.contains(&format!("{group} [] -> [\"uri:spiffe://host/new\"]")), "{later:?}");
+    for names in [GOLD, "spiffe://host/new"] {
+        let shown = authority.signs(&[names], 3);
+        assert_eq!(listed(&rig, &authority, Some(&shown)), Ok(vec![]), "{names}");
+    }
+    rig.end();
+}
+
+/// Without its files a socket that requires TLS would turn everybody away until the restart.
+#[test]
+fn files_of_tls_stay_as_long_as_a_socket_requires_it() {
+    let (rig, authority) = start(TWO);
+    let dir = rig.dir.path();
+    let file = dir.join("test.toml");
+    let control = rig.control().with_file(file.clone());
+    let without = TWO.split("[disks.d]").nth(1).expect("a disk");
+    let without = without.lines().filter(|line| !line.starts_with("identities"));
+    let without = without.collect::<Vec<_>>().join("\n");
+    fs::write(&file, whole(dir, &format!("[disks.d]{without}"))).expect("a file");
+    let answer = control.reload(ReloadMode::Apply).expect("it is right");
+    let later: Vec<_> = answer.needs_restart.iter().map(ToString::to_string).collect();
+    assert!(later.iter().any(|line| line.starts_with("tls: client_ca \"")), "{later:?}");
+    // Whoever shows a certificate is let in, and is nobody now.
+    let gold = authority.signs(&[GOLD], 3);
+    assert_eq!(listed(&rig, &authority, Some(&gold)), Ok(vec![]));
+    listed(&rig, &authority, None).expect_err("it has to show one");
+    rig.end();
+}
+
+/// By every option, and as the default export.
+#[test]
+fn no_option_tells_of_what_is_another_s() {
+    let (rig, authority) = start(TWO);
+    let gold = authority.signs(&[GOLD], 3);
+    let both = authority.signs(&[GOLD, "silver.example"], 4);
+    let ended = |shown, target| shake(&rig, &authority, Some(shown), target).0;
+    for target in [Target::Info, Target::Go] {
+        let [others, none] =
+            ["second", "absent"].map(|name| ended(&gold, target(name.to_owned())).expect_err(name));
+        assert_eq!(others.replace("second", "absent"), none);
+        ended(&gold, target("first".to_owned())).expect("it is its own");
+        ended(&gold, target(String::new())).expect("it has one");
+        // Of two none is the default.
+        ended(&both, target(String::new())).expect_err("there are two");
+        ended(&both, target("second".to_owned())).expect("it is its own too");
+    }
+    // By name a server has no way to say why.
+    for (name, enters) in [("first", true), ("second", false), ("absent", false)] {
+        assert_eq!(ended(&gold, Target::ExportName(name.to_owned())).is_ok(), enters, "{name}");
+    }
+    rig.until_empty();
+    rig.end();
+}
+
+/// ABORT in one record with what is asked before: the answers come before the end.
+#[test]
+fn answers_come_before_the_end_of_tls() {
+    let (rig, authority) = start(TWO);
+    let gold = authority.signs(&[GOLD], 3);
+    let (_, stream) = shake(&rig, &authority, Some(&gold), Target::Info("first".to_owned()));
+    drop(stream);
+    let mut raw = connect(&rig);
+    let mut greeting_and_ack = [0; 18 + 20];
+    raw.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x05\0\0\0\0").expect("taken");
+    raw.read_exact(&mut greeting_and_ack).expect("an answer");
+    let mut within = relay(client_tls(&authority.pem(), Some(&gold)), raw, 1 << 20);
+    within.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let list = b"IHAVEOPT\0\0\0\x03\0\0\0\0";
+    let abort = b"IHAVEOPT\0\0\0\x02\0\0\0\0";
+    within.write_all(&[&list[..], abort].concat()).expect("taken");
+    let answers = rest(&mut within);
+    assert!(answers.windows(5).any(|part| part == b"first"), "{answers:?}");
+    assert!(answers.ends_with(b"\0\0\0\x02\0\0\0\x01\0\0\0\0"), "ABORT is acknowledged");
+    rig.end();
+}
+
+const POOL: &str = r#"
+[tls]
+certificate = "DIR/server.pem"
+key = "DIR/server-key.pem"
+client_ca = "DIR/ca.pem"
+[[listen]]
+unix = "DIR/tls.sock"
+tls = "require"
+[pools.p]
+path = "DIR"
+"#;
+
+#[test]
+fn identities_by_request_hold_and_go() {
+    let (rig, authority) = start(POOL);
+    let control = rig.control();
+    let gold = authority.signs(&[GOLD], 3);
+    let silver = authority.signs(&["silver.example"], 4);
+    let seen = |shown: &Pair| listed(&rig, &authority, Some(shown)).expect("it is let in");
+    let nothing = Vec::<String>::new();
+    let of_gold = json!({"identities": [format!("uri:{GOLD}")]});
+    control.put_group("/gold", &of_gold).expect("it can be made");
+    let in_group = json!({"pool": "p", "size": "1M", "group": "/gold/vms"});
+    control.put_volume("vm1", &in_group, false).expect("it can be made");
+    let own = json!({"pool": "p", "size": "1M", "identities": ["dns:Silver.example"]});
+    let made = control.put_volume("vm2", &own, false).expect("it can be made");
+    assert_eq!(made.shown.identities, Some(json!(["dns:silver.example"])));
+    assert!(made.shown.uris.iter().any(|uri| uri.starts_with("nbds+unix:///vm2")));
+    assert_eq!((seen(&gold), seen(&silver)), (vec!["vm1".to_owned()], vec!["vm2".to_owned()]));
+    enter(&rig, &authority, &silver, "vm2").check_served(1);
+    let declared = control.export_config();
+    assert!(declared.contains("identities = [\"dns:silver.example\"]"), "{declared}");
+
+    // It is another's, then nobody's; a group that is made anew has none of the old one.
+    control.patch_volume("vm2", &json!({"identities": [format!("uri:{GOLD}")]})).expect("it can");
+    assert_eq!((seen(&gold).len(), seen(&silver)), (2, nothing.clone()));
+    control.patch_volume("vm2", &json!({"identities": null})).expect("it can");
+    assert_eq!(seen(&gold), ["vm1"]);
+    control.patch_group("/gold", &json!({"identities": []})).expect("it can");
+    assert_eq!(seen(&gold), nothing);
+    control.patch_group("/gold", &of_gold).expect("it can");
+    control.remove_volume("vm1", &RemovalQuestion::default()).expect("nobody uses it");
+    control.remove_group("/gold").expect("it is empty");
+    control.put_volume("vm4", &in_group, false).expect("it can be made");
+    assert_eq!(seen(&gold), nothing);
+
+    // Disks know nothing of them, and a volume in a group has that one's.
+    let change = GroupChange::one("/vm2", "identities", json!([]));
+    let refused = control.set_group(&change).expect_err("not there").to_string();
+    assert!(refused.contains("identities: PATCH /v1/groups/PATH"), "{refused}");
+    let both = json!({"pool": "p", "size": "1M", "group": "/g", "identities": ["dns:x"]});
+    let refused = control.put_volume("vm3", &both, false).expect_err("it has two").to_string();
+    assert!(refused.contains("has identities and a group"), "{refused}");
+    rig.until_empty();
+    rig.end();
+    let rig = Rig::start("[pools.p]\npath = \"DIR\"\n");
+    let refused = rig.control().put_group("/gold", &of_gold).expect_err("nobody shows any");
+    assert!(refused.to_string().contains("client_ca under [tls]"), "{refused}");
+    rig.end();
 }

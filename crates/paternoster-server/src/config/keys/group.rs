@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{About, Entry, Kind, Rate, Size, Span, SpanOrNone, Whole};
 use super::server::{CONNECTIONS, MEMORY};
-use super::written::At;
-use super::written::Form;
+use super::written::{At, Form};
 use super::{Keys as _, keys};
 use crate::tls::{Identity, NoIdentity};
 

@@ -69,7 +69,8 @@ keys! {
              unsent replies, and their buffers. The server stops reading from a client whose \
              tenant has reached its limit, and resumes when memory is released. Large requests \
              take at most three quarters; a quarter is kept for short ones. On top of that: 4 KiB \
-             per connection, and up to 1.25 MiB per disk for each unit of `depth`.";
+             per connection, within TLS up to 100 KiB, and up to 1.25 MiB per disk for each unit \
+             of `depth`.";
         connections: u32 = 1024, CONNECTIONS, restart;
             "Connected clients of one tenant, on all disks. All tenants together may have what \
              the hard limit on descriptors (`ulimit -Hn`) leaves. One more is refused with that \
