@@ -8,6 +8,7 @@ mod killed_on_drop;
 pub mod nbd;
 mod not_run;
 pub mod throttled;
+pub mod tls;
 pub mod used;
 
 pub use killed_on_drop::KilledOnDrop;

@@ -4,7 +4,7 @@ use crate::bench_live::FIGURES;
 use crate::{bench_live, bench_sched, cargo};
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use paternoster_bench::{idle, nbd, throttled};
+use paternoster_bench::{idle, nbd, throttled, tls};
 use std::ffi::OsString;
 
 /// What there is to measure.
@@ -32,6 +32,8 @@ pub(crate) enum Bench {
     Speed(Program),
     /// Machines that attach by shared memory beside qemu-storage-daemon, and beside NBD
     Vhost(Program),
+    /// The server within TLS beside nbdkit within TLS, and both in the clear
+    Tls(tls::Args),
     /// How soon a new volume can be read, and what is left of those that are gone
     Volumes(Program),
 }
@@ -99,6 +101,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             let options = [&["--server".into(), server], &args.options[..]].concat();
             program("vhost", &options)
         }
+        Bench::Tls(args) => tls::run(args, &cargo::paternoster()?),
         Bench::Volumes(args) => program("volumes", &args.options),
     }
 }

@@ -31,7 +31,7 @@ mod waker;
 pub use backend::{
     AfterReconnect, Backend, BusyDepth, Cache, CacheChoice, Capabilities, Damage, DialError,
     Extent, Far, FarStats, FileBackend, FileOptions, Granules, MemoryBackend, ModelledBackend,
-    ModelledDevice, ModelledStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdUri,
+    ModelledDevice, ModelledStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdTls, NbdUri,
     NbdUriError, Notice, Rotational, ServersTime, TransferDone, Unusable, ask_far, block_of,
     device_size, devices_of, is_in_memory, is_rotational, program,
 };

@@ -13,7 +13,7 @@ use std::io::{BufRead as _, IoSlice, Write as _};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivateSec1KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, ServerConnection};
 
 /// Bytes of a record's header, of which the last two are the length of what follows.
@@ -205,4 +205,49 @@ impl Tls {
 fn record_len(sealed: &[u8]) -> Option<usize> {
     let &[_, _, _, high, low] = sealed.first_chunk::<RECORD_HEADER>()?;
     Some(RECORD_HEADER + usize::from(u16::from_be_bytes([high, low])))
+}
+
+/// Returns a key as all others write it. GnuTLS writes the number of an elliptic key with a zero
+/// before it where its first bit is set, as for a number with a sign: half of the keys of certtool,
+/// and rustls takes none of those. By RFC 5915 it has as many bytes as the curve.
+pub fn without_sign(key: PrivateKeyDer<'static>) -> PrivateKeyDer<'static> {
+    let PrivateKeyDer::Sec1(sec1) = &key else { return key };
+    // A sequence: version 1, then the number in that many bytes.
+    let (head, len, rest) = match sec1.secret_sec1_der() {
+        [0x30, len @ 1..=0x7f, rest @ ..] => (&[0x30][..], *len, rest),
+        [0x30, 0x81, len @ 0x81..=0xff, rest @ ..] => (&[0x30, 0x81][..], *len, rest),
+        _ => return key,
+    };
+    let [2, 1, 1, 4, number @ (0x21 | 0x31), 0, rest @ ..] = rest else { return key };
+    let mut der = head.to_vec();
+    der.extend([len - 1, 2, 1, 1, 4, number - 1]);
+    der.extend(rest);
+    PrivateSec1KeyDer::from(der).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::ring::sign::any_supported_type;
+    use rustls::pki_types::pem::PemObject as _;
+
+    use super::*;
+
+    /// By certtool 3.7.9, `--generate-privkey --key-type=ecdsa --curve=secp256r1`: the number has
+    /// 33 bytes, the first of them 0.
+    const WITH_SIGN: &str = "-----BEGIN EC PRIVATE KEY-----
+MHgCAQEEIQChT7GkOHjGBcANoxaXKXx8TV5HTMNvt+7fcIokZMF3HKAKBggqhkjO
+PQMBB6FEA0IABM78mymcKQLHemTcSTOB8C0zNgQnpdEifaCfBZslpewFLwk2EetE
+Zs3pu3YV1X1htO6cFhez1KmVNU00XQaO8j0=
+-----END EC PRIVATE KEY-----
+";
+
+    #[test]
+    fn key_that_gnutls_writes_with_a_sign_is_taken() {
+        let key = PrivateKeyDer::from_pem_slice(WITH_SIGN.as_bytes()).expect("a key");
+        assert!(any_supported_type(&key).is_err(), "rustls takes it as it is now");
+        let mended = without_sign(key);
+        any_supported_type(&mended).expect("it is a key");
+        // What is right stays as it is.
+        assert_eq!(without_sign(mended.clone_key()), mended);
+    }
 }

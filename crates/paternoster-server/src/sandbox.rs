@@ -197,6 +197,9 @@ impl Allowed {
                 of.insert(if is_device { path } else { folder(&path) });
             }
             BackendConfig::Nbd { options, .. } => {
+                if let Some(tls) = &options.uri.tls {
+                    self.read.extend([tls.certificates.clone(), behind_links(&tls.certificates)]);
+                }
                 if let NbdPlace::Tcp { port, .. } = options.uri.place {
                     self.look_up_names();
                     self.connect.iter_mut().for_each(|ports| ports.extend([port, DNS]));

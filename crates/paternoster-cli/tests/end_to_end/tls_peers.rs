@@ -6,11 +6,13 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::{Served, check_found, noise, run, temp_dir, tool, tool_command};
+use crate::support::{
+    Served, check_found, eventually, noise, paternoster, run, temp_dir, tool, tool_command,
+};
 
 const SIZE: usize = 32 << 20;
 
@@ -105,13 +107,22 @@ impl Folders {
 
     /// A server of two tenants, on both kinds of sockets, to whom this one is revoked.
     fn serve(&self, revoked: Option<&str>) -> Served {
+        let dir = temp_dir();
+        let disk = format!("backend = \"memory\"\nsize = {}", 2 * SIZE);
+        self.configure(dir.path(), revoked, &disk);
+        let served = Served::start(dir, &["c.toml"], 4);
+        assert!(served.uris.iter().all(|uri| uri.starts_with("nbds")), "{:?}", served.uris);
+        served
+    }
+
+    /// The file of such a server, with that disk.
+    fn configure(&self, dir: &Path, revoked: Option<&str>, disk: &str) {
         let template = self.template("crl_next_update = 30\ncrl_number = 1\n");
         let [by, its_key] = signed_by("ours");
         let mut args = vec!["--generate-crl", &by, &its_key, template, "--outfile=crl.pem"];
         let revoked = revoked.map(|folder| format!("--load-certificate={folder}/client-cert.pem"));
         args.extend(revoked.as_deref());
         self.certtool(&args);
-        let dir = temp_dir();
         let toml = format!(
             r#"
 [tls]
@@ -126,8 +137,7 @@ tls = "require"
 tcp = "127.0.0.1:0"
 tls = "require"
 [disks.d]
-backend = "memory"
-size = {}
+{disk}
 [groups."/gold"]
 identities = ["uri:spiffe://example/gold"]
 [exports.vm1]
@@ -137,14 +147,10 @@ group = "/gold"
 [exports.others]
 disk = "d"
 offset = {SIZE}
-"#,
-            2 * SIZE
+"#
         );
         let toml = toml.replace("TLS", self.dir.path().to_str().expect("UTF-8"));
-        fs::write(dir.path().join("c.toml"), toml).expect("a file");
-        let served = Served::start(dir, &["c.toml"], 4);
-        assert!(served.uris.iter().all(|uri| uri.starts_with("nbds")), "{:?}", served.uris);
-        served
+        fs::write(dir.join("c.toml"), toml).expect("a file");
     }
 }
 
@@ -387,4 +393,119 @@ fn clients_of_others_that_show_nothing_good_are_refused() {
         assert!(log.contains(why) && !log.contains("a client has connected"), "{why}\n{log}");
         served.end();
     }
+}
+
+/// A server in front of that one, or why there is none.
+fn in_front_of(uri: &str) -> Result<Served, String> {
+    let dir = temp_dir();
+    let toml = format!(
+        "unix = \"front.sock\"\n[disks.far]\nbackend = \"nbd\"\nuri = {uri:?}\n\
+         [exports.vm]\ndisk = \"far\"\n"
+    );
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    let checked = paternoster(dir.path()).args(["serve", "--check", "c.toml"]).output();
+    let checked = checked.expect("the binary runs");
+    if checked.status.success() {
+        Ok(Served::start(dir, &["c.toml"], 1))
+    } else {
+        Err(said(&checked))
+    }
+}
+
+#[test]
+fn far_server_is_used_within_tls() {
+    let folders = Folders::new(P256);
+    folders.add_wrong_ones();
+    let behind = folders.serve(None);
+    let right = folders.dir.path().join("right");
+    let kit_socket = behind.path("kit.sock");
+    let mut kit = Command::new("nbdkit");
+    kit.args(["--foreground", "--tls=require", "--tls-verify-peer", "--unix"]).arg(&kit_socket);
+    kit.arg(format!("--tls-certificates={}", folders.dir.path().join("server").display()));
+    let kit = kit.args(["memory", "32M"]).stdin(Stdio::null()).spawn();
+    let mut kit = kit.expect("nbdkit starts: install the Debian package nbdkit");
+    eventually("nbdkit listens", || kit_socket.exists());
+    let ours = |socket| Client::of(&behind, right.clone(), socket).uri();
+    let named = |uri: String| format!("{uri}&tls-hostname=localhost");
+    let certificates = right.display();
+    let of_kit = format!("nbds+unix:///?socket={}", kit_socket.display());
+    for uri in
+        [ours(false), named(ours(true)), named(format!("{of_kit}&tls-certificates={certificates}"))]
+    {
+        let served = in_front_of(&uri).expect("it can be used");
+        fs::write(served.path("src.img"), noise(SIZE, 5)).expect("an image");
+        let dir = served.dir.path();
+        let many = ["--connections=2", "--requests=64"];
+        run("libnbd-bin", "nbdcopy", &[&many[..], &["src.img", served.uri()]].concat(), dir);
+        run("libnbd-bin", "nbdcopy", &[&many[..], &[served.uri(), "back.img"]].concat(), dir);
+        run("diffutils", "cmp", &["src.img", "back.img"], dir);
+        served.end();
+    }
+    kit.kill().and_then(|()| kit.wait()).expect("it ends");
+
+    let refused = |uri: String| in_front_of(&uri).err().expect("it cannot be used");
+    let by = |folder: &str| ours(false).replace("/right", &format!("/{folder}"));
+    let foreign = refused(by("foreign"));
+    assert!(foreign.contains("TLS: invalid peer certificate: UnknownIssuer"), "{foreign}");
+    let other_name = refused(format!("{}&tls-hostname=elsewhere", ours(false)));
+    assert!(other_name.contains("certificate not valid for name \"elsewhere\""), "{other_name}");
+    let other = refused(by("other"));
+    assert!(other.contains("the server has no such export"), "{other}");
+    let absent = refused(by("absent"));
+    assert!(absent.contains("absent/ca-cert.pem: No such file"), "{absent}");
+    let clear =
+        refused(ours(false).replace("nbds", "nbd").split('?').next().unwrap_or("").to_owned());
+    assert!(clear.contains("nbds:// with tls-certificates=FOLDER is needed"), "{clear}");
+    refused(by("none"));
+    behind.end();
+}
+
+/// The connection that was made anew reads the files anew.
+#[test]
+fn far_server_that_comes_back_is_used_within_tls_again() {
+    let folders = Folders::new(P256);
+    let mut behind = folders.serve(None);
+    let right = folders.dir.path().join("right");
+    let uri = Client::of(&behind, right, true).uri() + "&tls-hostname=localhost";
+    let served = in_front_of(&uri).expect("it can be used");
+    let qemu_io = |command: &str| {
+        run("qemu-utils", "qemu-io", &["-f", "raw", "-c", command, served.uri()], served.dir.path())
+    };
+    qemu_io("write -P 1 0 64k");
+    behind.signal(rustix::process::Signal::KILL);
+    behind.wait(std::time::Duration::from_secs(10));
+    let dir = behind.leave();
+    let again = Served::start(dir, &["c.toml"], 4);
+    let did = qemu_io("write -P 7 0 64k");
+    assert!(did.contains("wrote 65536/65536"), "{did}");
+    let did = qemu_io("read -P 7 0 64k");
+    assert!(did.contains("read 65536/65536") && !did.contains("failed"), "{did}");
+    served.end();
+    again.end();
+}
+
+/// Nobody gives its keys away: the client is closed, and connects to the next server.
+#[test]
+fn client_within_tls_connects_again_to_the_server_that_takes_over() {
+    let folders = Folders::new(P256);
+    let dir = temp_dir();
+    let image = File::create(dir.path().join("disk.img")).expect("an image");
+    image.set_len(2 * SIZE as u64).expect("room");
+    folders.configure(dir.path(), None, "path = \"disk.img\"");
+    let served = Served::start(dir, &["c.toml"], 4);
+    let client = Client::of(&served, folders.dir.path().join("right"), true);
+    let [tls, place] = client.of_qemu("NORMAL");
+    let place = format!("{place},reconnect-delay=20");
+    let mut qemu_io = tool_command("qemu-io", client.dir());
+    qemu_io.args(["--object", &tls, "--image-opts", &place, "-c", "write -P 7 0 4k"]);
+    qemu_io.args(["-c", "sleep 2000", "-c", "read -P 7 0 4k"]);
+    let qemu_io = qemu_io.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    eventually("it has written", || served.log().contains("a client has connected"));
+    let (next, log) = served.hand_over("c.toml");
+    assert!(log.contains("identity=\"uri:spiffe://example/gold\""), "{log}");
+    let output = qemu_io.wait_with_output().expect("it ends");
+    let did = said(&output);
+    assert!(output.status.success() && did.contains("read 4096/4096"), "{did}");
+    assert!(next.log().contains("identity=\"uri:spiffe://example/gold\""), "{}", next.log());
+    next.end();
 }

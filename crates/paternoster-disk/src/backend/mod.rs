@@ -18,8 +18,8 @@ pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
 pub use modelled::{ModelledBackend, ModelledDevice, ModelledStats, ServersTime};
 pub use nbd::{
-    AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdUri,
-    NbdUriError, Unusable, ask_far,
+    AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdTls,
+    NbdUri, NbdUriError, Unusable, ask_far,
 };
 
 use std::fmt::Debug;

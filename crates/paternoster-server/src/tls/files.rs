@@ -11,12 +11,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use paternoster_nbd::tls::without_sign;
 use rustix::fs::Mode;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, PrivateSec1KeyDer,
-};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 
@@ -191,24 +190,6 @@ fn verifier(
     built.map_err(|error| crl.unwrap_or(ca).unusable(error.to_string()))
 }
 
-/// The key as others write it. GnuTLS writes the number of an elliptic key with a zero before it
-/// where its first bit is set, as for a number with a sign: half of the keys that certtool makes,
-/// and rustls takes none of those. By RFC 5915 it has as many bytes as the curve.
-fn without_sign(key: PrivateKeyDer<'static>) -> PrivateKeyDer<'static> {
-    let PrivateKeyDer::Sec1(sec1) = &key else { return key };
-    // A sequence: version 1, then the number in that many bytes.
-    let (head, len, rest) = match sec1.secret_sec1_der() {
-        [0x30, len @ 1..=0x7f, rest @ ..] => (&[0x30][..], *len, rest),
-        [0x30, 0x81, len @ 0x81..=0xff, rest @ ..] => (&[0x30, 0x81][..], *len, rest),
-        _ => return key,
-    };
-    let [2, 1, 1, 4, number @ (0x21 | 0x31), 0, rest @ ..] = rest else { return key };
-    let mut der = head.to_vec();
-    der.extend([len - 1, 2, 1, 1, 4, number - 1]);
-    der.extend(rest);
-    PrivateSec1KeyDer::from(der).into()
-}
-
 /// A key is its owner's: others who read it can be the server.
 fn check_mode(path: &Path) -> Result<(), String> {
     let mode = fs::metadata(path).map_err(|error: io::Error| error.to_string())?;
@@ -225,31 +206,5 @@ fn of_pair(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => "it is not the key of that certificate".to_owned(),
         other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rustls::crypto::ring::sign::any_supported_type;
-
-    use super::*;
-
-    /// By certtool 3.7.9, `--generate-privkey --key-type=ecdsa --curve=secp256r1`: the number has
-    /// 33 bytes, the first of them 0.
-    const WITH_SIGN: &str = "-----BEGIN EC PRIVATE KEY-----
-MHgCAQEEIQChT7GkOHjGBcANoxaXKXx8TV5HTMNvt+7fcIokZMF3HKAKBggqhkjO
-PQMBB6FEA0IABM78mymcKQLHemTcSTOB8C0zNgQnpdEifaCfBZslpewFLwk2EetE
-Zs3pu3YV1X1htO6cFhez1KmVNU00XQaO8j0=
------END EC PRIVATE KEY-----
-";
-
-    #[test]
-    fn key_that_gnutls_writes_with_a_sign_is_taken() {
-        let key = PrivateKeyDer::from_pem_slice(WITH_SIGN.as_bytes()).expect("a key");
-        assert!(any_supported_type(&key).is_err(), "rustls takes it as it is now");
-        let mended = without_sign(key);
-        any_supported_type(&mended).expect("it is a key");
-        // What is right stays as it is.
-        assert_eq!(without_sign(mended.clone_key()), mended);
     }
 }

@@ -3,13 +3,15 @@
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use paternoster_nbd::client::{
     ClientOptions, Handshake, HandshakeError, Progress, Replies, Target, Transmission,
 };
-use paternoster_nbd::proto::rep;
+use paternoster_nbd::proto::{opt, rep};
+use paternoster_nbd::tls::{Opened, Tls};
 use paternoster_nbd::{Command, Request, Session};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -20,6 +22,9 @@ use super::uri::{NbdPlace, NbdUri};
 
 /// How long it may take until the export is entered.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes that are opened at once.
+const OPENED: usize = 4096;
 
 /// TCP's answer to a server that says nothing: after so much silence it asks, so often, and gives
 /// up; as it does where what was sent is not acknowledged for so long.
@@ -74,12 +79,35 @@ pub enum DialError {
         /// What it says.
         error: HandshakeError,
     },
-    /// It wants what there is not.
-    #[error("{error}; there is no TLS yet: an export without it is needed")]
+    /// It wants TLS.
+    #[error("{error}; nbds:// with tls-certificates=FOLDER is needed")]
     Tls {
         /// What it says.
         error: HandshakeError,
     },
+    /// It has no TLS.
+    #[error("it has no TLS: {error}")]
+    NoTls {
+        /// What it says.
+        error: HandshakeError,
+    },
+    /// A file of TLS cannot be used.
+    #[error("{}: {why}", path.display())]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A name that no certificate can have.
+    #[error("tls-hostname={name}: a name or an address is allowed")]
+    TlsName {
+        /// The name.
+        name: String,
+    },
+    /// The keys are not agreed on, as one refuses the other.
+    #[error("TLS: {0}")]
+    TlsSession(#[source] rustls::Error),
     /// It is no NBD server that can be used.
     #[error(transparent)]
     Handshake(HandshakeError),
@@ -90,8 +118,8 @@ pub enum DialError {
 
 /// Asks a server for the export, and leaves it again; in five seconds or not at all.
 pub fn ask_far(uri: &NbdUri) -> Result<Far, DialError> {
-    let Dialed { socket, session, far, .. } = dial(uri)?;
-    leave(&socket, &mut Transmission::new(session));
+    let Dialed { socket, session, far, mut tls, .. } = dial(uri)?;
+    leave(&socket, &mut Transmission::new(session), tls.as_deref_mut());
     Ok(far)
 }
 
@@ -99,6 +127,7 @@ pub fn ask_far(uri: &NbdUri) -> Result<Far, DialError> {
 #[derive(Debug)]
 pub(super) struct Dialed {
     pub(super) socket: OwnedFd,
+    pub(super) tls: Option<Box<Tls>>,
     pub(super) session: Session,
     pub(super) far: Far,
     /// What has come behind the handshake.
@@ -115,19 +144,28 @@ fn dial_within(uri: &NbdUri, patience: Duration) -> Result<Dialed, DialError> {
     let socket = connect(&uri.place, deadline).map_err(|error| {
         if is_too_late(&error) { DialError::NoConnection } else { DialError::Connect(error) }
     })?;
-    let (session, input) = enter(&socket, &uri.export, deadline)?;
+    let (session, tls, input) = enter(&socket, uri, deadline)?;
     let far = Far::of(&session)?;
     limit(&socket, None).map_err(DialError::Lost)?;
-    Ok(Dialed { socket, session, far, input })
+    Ok(Dialed { socket, tls, session, far, input })
 }
 
 /// Tells the server that the client goes, where that can be told at once.
-pub(super) fn leave(socket: &OwnedFd, transmission: &mut Transmission) {
+pub(super) fn leave(socket: &OwnedFd, transmission: &mut Transmission, tls: Option<&mut Tls>) {
     let mut bye = BytesMut::new();
     let request = Request { cookie: u64::MAX, command: Command::Disconnect };
-    if transmission.encode(&request, &mut bye).is_ok() {
-        let _ = rustix::net::send(socket, &bye, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    if transmission.encode(&request, &mut bye).is_err() {
+        return;
     }
+    let bye = match tls {
+        None => bye.freeze(),
+        Some(tls) => {
+            let sealed = tls.seal(&[&bye]).unwrap_or_default();
+            tls.end();
+            [sealed, tls.say()].concat().into()
+        }
+    };
+    let _ = rustix::net::send(socket, &bye, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 fn connect(place: &NbdPlace, deadline: Instant) -> io::Result<OwnedFd> {
@@ -168,31 +206,74 @@ fn prepare_tcp(socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The option phase.
+/// The option phase, within TLS where the URI says so.
 fn enter(
     socket: &OwnedFd,
-    export: &str,
+    uri: &NbdUri,
     deadline: Instant,
-) -> Result<(Session, BytesMut), DialError> {
+) -> Result<(Session, Option<Box<Tls>>, BytesMut), DialError> {
+    let export = &*uri.export;
     let target = Target::Go(export.to_owned());
     let mut handshake = Handshake::new(ClientOptions { target, replies: Replies::Structured });
+    if uri.tls.is_some() {
+        handshake = handshake.within_tls();
+    }
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let mut way = Way { socket, tls: None, deadline };
     let mut has_spoken = false;
     loop {
         let progress = handshake.receive(&mut input, &mut output);
-        let sent = send_all(socket, &output.split(), deadline);
+        let sent = way.send(&output.split());
         match progress.map_err(|error| refused(export, error))? {
             Progress::Entered(session) => {
                 sent.map_err(DialError::Lost)?;
-                return Ok((session, input));
+                return Ok((session, way.tls, input));
             }
             Progress::NeedMore => {
-                let received = sent.and_then(|()| receive(socket, &mut input, deadline));
+                let received = sent.and_then(|()| way.receive(&mut input));
                 received.map_err(|error| lost(error, export, &handshake, has_spoken))?;
                 has_spoken = true;
             }
-            Progress::StartTls | Progress::Described(_) | Progress::Listed(_) => {
-                unreachable!("it enters the export")
+            Progress::StartTls => {
+                let tls = uri.tls.as_ref().expect("it was asked for");
+                let host = match &uri.place {
+                    NbdPlace::Tcp { host, .. } => host.as_str(),
+                    NbdPlace::Unix(_) => "",
+                };
+                way.tls = Some(Box::new(tls.begin(socket, host, deadline)?));
+            }
+            Progress::Described(_) | Progress::Listed(_) => unreachable!("it enters the export"),
+        }
+    }
+}
+
+/// The way to the server, in the clear until TLS has begun.
+struct Way<'s> {
+    socket: &'s OwnedFd,
+    tls: Option<Box<Tls>>,
+    deadline: Instant,
+}
+
+impl Way<'_> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.tls {
+            None => send_all(self.socket, bytes, self.deadline),
+            Some(tls) => {
+                let sealed = tls.seal(&[bytes]).map_err(io::Error::other)?;
+                send_all(self.socket, &sealed, self.deadline)
+            }
+        }
+    }
+
+    /// Receives at least a byte.
+    fn receive(&mut self, input: &mut BytesMut) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return receive(self.socket, input, self.deadline) };
+        loop {
+            match tls.open(input, OPENED).map_err(io::Error::other)? {
+                Opened::Data(0) => {}
+                Opened::Data(_) => return Ok(()),
+                Opened::Missing => receive(self.socket, tls.sealed(), self.deadline)?,
+                Opened::Ended => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
     }
@@ -202,6 +283,7 @@ fn enter(
 fn refused(export: &str, error: HandshakeError) -> DialError {
     match error {
         HandshakeError::Refused { reply: rep::ERR_TLS_REQD, .. } => DialError::Tls { error },
+        HandshakeError::Refused { option: opt::STARTTLS, .. } => DialError::NoTls { error },
         HandshakeError::Refused { .. } => DialError::Refused { export: export.to_owned(), error },
         error => DialError::Handshake(error),
     }
@@ -231,7 +313,7 @@ fn is_too_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+pub(super) fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         limit(socket, Some(deadline))?;
         let send = || rustix::net::send(socket, bytes, SendFlags::NOSIGNAL);
@@ -240,7 +322,7 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
     Ok(())
 }
 
-fn receive(socket: &OwnedFd, input: &mut BytesMut, deadline: Instant) -> io::Result<()> {
+pub(super) fn receive(socket: &OwnedFd, input: &mut BytesMut, deadline: Instant) -> io::Result<()> {
     limit(socket, Some(deadline))?;
     let mut bytes = [0; 4096];
     match rustix::io::retry_on_intr(|| rustix::io::read(socket, &mut bytes))? {
@@ -270,7 +352,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    use paternoster_nbd::proto::{OPTION_REPLY_MAGIC, opt};
+    use paternoster_nbd::proto::OPTION_REPLY_MAGIC;
 
     use super::*;
 
@@ -291,7 +373,8 @@ mod tests {
             let (mut stream, _) = listener.accept().expect("a connection");
             does(&mut stream);
         });
-        let uri = NbdUri { place: NbdPlace::Unix(socket), export: "disk".to_owned() };
+        let place = NbdPlace::Unix(socket);
+        let uri = NbdUri { place, export: "disk".to_owned(), tls: None };
         let error = dial_within(&uri, Duration::from_millis(300)).expect_err("it cannot be used");
         server.join().expect("it does what it is to do");
         error.to_string()
@@ -327,7 +410,11 @@ mod tests {
         assert!(unknown.contains("export \"disk\": the server has no such export"), "{unknown}");
         assert!(unknown.len() < 500 && !unknown.contains('\n'), "{unknown}");
         let tls = said_of_words(refused(rep::ERR_TLS_REQD, b"TLS!"));
-        assert!(tls.contains("wants TLS") && tls.contains("there is no TLS yet"), "{tls}");
+        assert!(
+            tls.contains("wants TLS")
+                && tls.contains("nbds:// with tls-certificates=FOLDER is needed"),
+            "{tls}"
+        );
     }
 
     #[test]
@@ -344,7 +431,7 @@ mod tests {
     fn server_that_is_not_there_or_takes_nobody_is_told() {
         let dir = tempfile::tempdir().expect("a folder");
         let place = NbdPlace::Unix(dir.path().join("s"));
-        let uri = NbdUri { place, export: String::new() };
+        let uri = NbdUri { place, export: String::new(), tls: None };
         let absent = dial_within(&uri, Duration::from_millis(100)).expect_err("nobody is there");
         assert!(absent.to_string().starts_with("cannot connect: No such file"), "{absent}");
         let error = DialError::NoConnection.to_string();

@@ -4,12 +4,16 @@
 //!   request ──▶ outgoing ──one send at a time──▶ socket
 //!   replies ◀── input ◀──one receive at a time── socket
 //! ```
+//!
+//! Within TLS what is sent next is sealed first, and what is received is opened before it is
+//! decoded.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use paternoster_nbd::client::{EncodeError, Reply, ReplyError, Transmission};
+use paternoster_nbd::tls::{Opened, Tls};
 use paternoster_nbd::{Command, Request};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
@@ -22,6 +26,9 @@ use crate::token::{BackendToken, Token};
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 128 << 10;
 
+/// Bytes that are sealed together.
+const SEALED_BYTES: usize = 256 << 10;
+
 /// What a token's operation is.
 pub(super) const RECEIVED: u8 = 0;
 pub(super) const SENT: u8 = 1;
@@ -30,6 +37,7 @@ pub(super) const SENT: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Link {
     socket: Fd,
+    tls: Option<Box<Tls>>,
     transmission: Transmission,
     /// The key of its operations' tokens.
     key: u64,
@@ -37,6 +45,8 @@ pub(super) struct Link {
     input: BytesMut,
     /// The buffers to send after the send that is under way.
     outgoing: VecDeque<Bytes>,
+    /// What is sealed and comes before them.
+    sealed: VecDeque<Bytes>,
     is_sending: bool,
     /// Whether nothing more is asked of it: it is closed once all is answered.
     is_leaving: bool,
@@ -44,13 +54,15 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(dialed: Dialed, key: u64) -> Self {
-        let Dialed { socket, session, input, .. } = dialed;
+        let Dialed { socket, tls, session, input, .. } = dialed;
         Self {
             socket: socket.into(),
+            tls,
             transmission: Transmission::new(session),
             key,
             input,
             outgoing: VecDeque::new(),
+            sealed: VecDeque::new(),
             is_sending: false,
             is_leaving: false,
         }
@@ -96,30 +108,76 @@ impl Link {
 
     /// Sends what there is, unless something is being sent.
     pub(super) fn send(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
-        if self.is_sending || self.outgoing.is_empty() {
+        if self.is_sending {
             return;
         }
-        let most = self.outgoing.len().min(MAX_BUFFERS);
-        let from: Buffers<Bytes> = self.outgoing.drain(..most).collect();
+        self.seal();
+        let from = if self.tls.is_some() { &mut self.sealed } else { &mut self.outgoing };
+        let most = from.len().min(MAX_BUFFERS);
+        let from: Buffers<Bytes> = from.drain(..most).collect();
+        if from.is_empty() {
+            return;
+        }
         self.is_sending = true;
         ring.send(self.token(volume, SENT), &self.socket, from);
+    }
+
+    /// Seals what is to be sent next, behind what TLS itself has to say.
+    fn seal(&mut self) {
+        let Some(tls) = self.tls.as_mut().filter(|_| self.sealed.is_empty()) else { return };
+        let mut bytes = 0;
+        let is_next = |piece: &&Bytes| {
+            let is_next = bytes < SEALED_BYTES;
+            bytes += piece.len();
+            is_next
+        };
+        let count = self.outgoing.iter().take_while(is_next).count();
+        if count == 0 && !tls.has_to_say() {
+            return;
+        }
+        let pieces: Vec<Bytes> = self.outgoing.drain(..count).collect();
+        let pieces: Vec<_> = pieces.iter().map(|piece| &piece[..]).collect();
+        match tls.seal(&pieces) {
+            Ok(sealed) => self.sealed.push_back(sealed),
+            // Its keys may seal no more: the receive ends, and the connection is made anew.
+            Err(_) => _ = shutdown(&*self.socket, Shutdown::Both),
+        }
     }
 
     /// A send is over; `unsent` is sent first.
     pub(super) fn handle_sent(&mut self, unsent: Buffers<Bytes>) {
         self.is_sending = false;
-        put_back(&mut self.outgoing, unsent);
+        let from = if self.tls.is_some() { &mut self.sealed } else { &mut self.outgoing };
+        put_back(from, unsent);
     }
 
     /// Receives what comes next.
     pub(super) fn receive(&mut self, ring: &mut Ring<Token>, volume: VolumeId) {
-        let mut input = std::mem::take(&mut self.input);
-        input.reserve(self.transmission.wanted().max(RECEIVE_ROOM));
+        let mut input = match &mut self.tls {
+            None => std::mem::take(&mut self.input),
+            Some(tls) => std::mem::take(tls.sealed()),
+        };
+        let wanted = if self.tls.is_some() { 0 } else { self.transmission.wanted() };
+        input.reserve(wanted.max(RECEIVE_ROOM));
         ring.receive(self.token(volume, RECEIVED), &self.socket, input);
     }
 
     pub(super) fn handle_received(&mut self, input: BytesMut) {
-        self.input = input;
+        match &mut self.tls {
+            None => self.input = input,
+            Some(tls) => *tls.sealed() = input,
+        }
+    }
+
+    /// Opens some of what was received; false where nothing is left, as in the clear.
+    pub(super) fn open(&mut self) -> Result<bool, Loss> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        match tls.open(&mut self.input, RECEIVE_ROOM) {
+            Ok(Opened::Data(_)) => Ok(true),
+            Ok(Opened::Missing) => Ok(false),
+            Ok(Opened::Ended) => Err(Loss::Closed),
+            Err(error) => Err(Loss::Tls(error)),
+        }
     }
 
     /// Takes the next reply from what was received.
@@ -136,8 +194,9 @@ impl Link {
 
     /// Leaves the server in good order, if nothing is in flight.
     pub(super) fn leave(mut self) {
-        if self.in_flight() == 0 && !self.is_sending && self.outgoing.is_empty() {
-            leave(&self.socket, &mut self.transmission);
+        let is_sent = self.outgoing.is_empty() && self.sealed.is_empty();
+        if self.in_flight() == 0 && !self.is_sending && is_sent {
+            leave(&self.socket, &mut self.transmission, self.tls.as_deref_mut());
         }
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
@@ -163,6 +222,8 @@ pub(super) enum Loss {
     Unanswered,
     /// The server has sent what means nothing, so that this side gives up.
     Garbage(ReplyError),
+    /// The same of TLS.
+    Tls(rustls::Error),
 }
 
 impl Loss {
@@ -174,7 +235,7 @@ impl Loss {
 
     /// Whether this side gives a connection up that may live.
     pub(super) fn is_given_up(&self) -> bool {
-        matches!(self, Self::Silent | Self::Unanswered | Self::Garbage(_))
+        matches!(self, Self::Silent | Self::Unanswered | Self::Garbage(_) | Self::Tls(_))
     }
 }
 

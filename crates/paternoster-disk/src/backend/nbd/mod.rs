@@ -40,6 +40,7 @@ mod outage;
 mod pauses;
 mod queue;
 mod recover;
+mod tls;
 mod uri;
 mod wire;
 
@@ -47,6 +48,7 @@ pub use dial::{DialError, ask_far};
 pub use dialer::NbdDialer;
 pub use doubt::AfterReconnect;
 pub use far::{Far, Unusable};
+pub use tls::NbdTls;
 pub use uri::{NbdPlace, NbdUri, NbdUriError};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -302,7 +304,11 @@ impl NbdBackend {
             match link.take_reply() {
                 Ok(Some(reply)) => self.handle_reply(index, reply),
                 Ok(None) if link.has_left() => return self.close_left(),
-                Ok(None) => return link.receive(ring, volume),
+                Ok(None) => match link.open() {
+                    Ok(true) => {}
+                    Ok(false) => return link.receive(ring, volume),
+                    Err(loss) => return self.lose(index, &loss),
+                },
                 Err(error) => return self.lose(index, &Loss::Garbage(error)),
             }
         }

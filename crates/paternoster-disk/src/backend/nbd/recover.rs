@@ -134,6 +134,7 @@ impl NbdBackend {
                 self.options.answer_timeout.as_nanos() / 1_000_000
             ),
             Loss::Garbage(error) => write!(text, "is given up: {error}"),
+            Loss::Tls(error) => write!(text, "is given up: TLS: {error}"),
         };
         let _ = if loss.is_given_up() {
             write!(text, "; EIO for {}, which may yet be carried out", requests(outstanding))

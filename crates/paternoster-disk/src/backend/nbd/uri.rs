@@ -3,11 +3,15 @@
 //! ```text
 //!   nbd+unix:///EXPORT?socket=PATH      a unix socket
 //!   nbd://HOST[:PORT]/EXPORT            TCP, by default port 10809
+//!   nbds+unix://…, nbds://…             the same within TLS, with &tls-certificates=FOLDER and,
+//!                                       where the host's name is not the certificate's,
+//!                                       &tls-hostname=NAME
 //! ```
 //!
 //! What is special in a URI is percent-encoded in an export's name and in a path. An empty name is
 //! the server's default export.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
@@ -15,6 +19,8 @@ use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use thiserror::Error;
+
+use super::tls::NbdTls;
 
 /// NBD's own TCP port.
 const PORT: u16 = 10809;
@@ -30,6 +36,8 @@ pub struct NbdUri {
     pub place: NbdPlace,
     /// The name of the export.
     pub export: String,
+    /// How TLS is spoken there; none in the clear.
+    pub tls: Option<NbdTls>,
 }
 
 /// Where an NBD server is.
@@ -50,11 +58,17 @@ pub enum NbdPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NbdUriError {
     /// It begins otherwise.
-    #[error("nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT is allowed")]
+    #[error(
+        "nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT is allowed, and nbds+unix or \
+         nbds within TLS"
+    )]
     Scheme,
-    /// It asks for TLS.
-    #[error("there is no TLS yet: nbd+unix:// or nbd:// is allowed")]
-    Tls,
+    /// TLS without its files.
+    #[error("nbds needs tls-certificates=FOLDER behind the ?, with ca-cert.pem in it")]
+    NoCertificates,
+    /// TLS over a unix socket, which has no name.
+    #[error("nbds+unix needs tls-hostname=NAME behind the ?, which the server's certificate has")]
+    NoHostname,
     /// A unix socket is a file of this machine.
     #[error("{host:?} stands where nbd+unix:/// has nothing, behind the second slash")]
     UnixHost {
@@ -97,38 +111,73 @@ impl FromStr for NbdUri {
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(r, q)| (r, Some(q)));
         let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
         let export = percent_decode_str(export).decode_utf8().map_err(|_| NbdUriError::Name)?;
-        let place = match scheme {
-            "nbd+unix" => unix(host, query)?,
-            "nbd" => tcp(host, query)?,
-            "nbds" | "nbds+unix" => return Err(NbdUriError::Tls),
+        let (is_unix, allowed) = match scheme {
+            "nbd+unix" => (true, &[SOCKET][..]),
+            "nbds+unix" => (true, &[SOCKET, CERTIFICATES, HOSTNAME][..]),
+            "nbd" => (false, &[][..]),
+            "nbds" => (false, &[CERTIFICATES, HOSTNAME][..]),
             _ => return Err(NbdUriError::Scheme),
         };
-        Ok(Self { place, export: export.into_owned() })
+        let query = Query::of(query, allowed)?;
+        let place = if is_unix { unix(host, &query)? } else { tcp(host)? };
+        let tls = allowed.contains(&CERTIFICATES).then(|| query.tls(is_unix)).transpose()?;
+        Ok(Self { place, export: export.into_owned(), tls })
     }
 }
 
-fn unix(host: &str, query: Option<&str>) -> Result<NbdPlace, NbdUriError> {
+const SOCKET: &str = "socket";
+const CERTIFICATES: &str = "tls-certificates";
+const HOSTNAME: &str = "tls-hostname";
+
+/// What is behind the question mark: names and values that are not empty, each name once.
+struct Query<'t>(Vec<(&'t str, &'t str)>);
+
+impl<'t> Query<'t> {
+    fn of(query: Option<&'t str>, allowed: &[&'static str]) -> Result<Self, NbdUriError> {
+        let mut found = Self(Vec::new());
+        for part in query.into_iter().flat_map(|query| query.split('&')) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let is_new = allowed.contains(&name) && found.get(name).is_none();
+            if !is_new && !part.is_empty() {
+                let allowed = match allowed {
+                    [] => "nothing",
+                    [_] => "socket=PATH",
+                    [_, _] => "tls-certificates=FOLDER, tls-hostname=NAME",
+                    _ => "socket=PATH, tls-certificates=FOLDER, tls-hostname=NAME",
+                };
+                return Err(NbdUriError::Query { found: part.to_owned(), allowed });
+            }
+            if !value.is_empty() {
+                found.0.push((name, value));
+            }
+        }
+        Ok(found)
+    }
+
+    fn get(&self, name: &str) -> Option<Vec<u8>> {
+        let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
+        Some(percent_decode_str(value).collect())
+    }
+
+    fn tls(&self, is_unix: bool) -> Result<NbdTls, NbdUriError> {
+        let folder = self.get(CERTIFICATES).ok_or(NbdUriError::NoCertificates)?;
+        let hostname = self.get(HOSTNAME).map(|name| String::from_utf8_lossy(&name).into_owned());
+        if is_unix && hostname.is_none() {
+            return Err(NbdUriError::NoHostname);
+        }
+        Ok(NbdTls { certificates: OsString::from_vec(folder).into(), hostname })
+    }
+}
+
+fn unix(host: &str, query: &Query<'_>) -> Result<NbdPlace, NbdUriError> {
     if !host.is_empty() {
         return Err(NbdUriError::UnixHost { host: host.to_owned() });
     }
-    let socket = match query.unwrap_or_default().split_once('=') {
-        Some(("socket", path)) if !path.is_empty() && !path.contains('&') => path,
-        Some(("socket", "")) | None if query.unwrap_or_default().len() <= "socket=".len() => {
-            return Err(NbdUriError::NoSocket);
-        }
-        _ => {
-            let found = query.unwrap_or_default().to_owned();
-            return Err(NbdUriError::Query { found, allowed: "socket=PATH" });
-        }
-    };
-    let path = percent_decode_str(socket).collect::<Vec<u8>>();
-    Ok(NbdPlace::Unix(std::ffi::OsString::from_vec(path).into()))
+    let path = query.get(SOCKET).ok_or(NbdUriError::NoSocket)?;
+    Ok(NbdPlace::Unix(OsString::from_vec(path).into()))
 }
 
-fn tcp(authority: &str, query: Option<&str>) -> Result<NbdPlace, NbdUriError> {
-    if let Some(query) = query {
-        return Err(NbdUriError::Query { found: query.to_owned(), allowed: "nothing" });
-    }
+fn tcp(authority: &str) -> Result<NbdPlace, NbdUriError> {
     let (host, rest) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some(split) => split,
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
@@ -151,16 +200,24 @@ fn tcp(authority: &str, query: Option<&str>) -> Result<NbdPlace, NbdUriError> {
 impl fmt::Display for NbdUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let export = percent_encode(self.export.as_bytes(), SPECIAL);
+        let scheme = if self.tls.is_some() { "nbds" } else { "nbd" };
+        let mut separator = '?';
         match &self.place {
             NbdPlace::Unix(path) => {
                 let path = percent_encode(path.as_os_str().as_bytes(), SPECIAL);
-                write!(f, "nbd+unix:///{export}?socket={path}")
+                write!(f, "{scheme}+unix:///{export}?{SOCKET}={path}")?;
+                separator = '&';
             }
             NbdPlace::Tcp { host, port } if host.contains(':') => {
-                write!(f, "nbd://[{host}]:{port}/{export}")
+                write!(f, "{scheme}://[{host}]:{port}/{export}")?;
             }
-            NbdPlace::Tcp { host, port } => write!(f, "nbd://{host}:{port}/{export}"),
+            NbdPlace::Tcp { host, port } => write!(f, "{scheme}://{host}:{port}/{export}")?,
         }
+        let Some(NbdTls { certificates, hostname }) = &self.tls else { return Ok(()) };
+        let folder = percent_encode(certificates.as_os_str().as_bytes(), SPECIAL);
+        write!(f, "{separator}{CERTIFICATES}={folder}")?;
+        let Some(name) = hostname else { return Ok(()) };
+        write!(f, "&{HOSTNAME}={}", percent_encode(name.as_bytes(), SPECIAL))
     }
 }
 
@@ -189,7 +246,29 @@ mod tests {
             ("nbd://[::1]:9/", tcp_at("::1", 9), ""),
         ];
         for (text, place, export) in cases {
-            let expected = NbdUri { place, export: export.to_owned() };
+            let expected = NbdUri { place, export: export.to_owned(), tls: None };
+            assert_eq!(parsed(text), Ok(expected.clone()), "{text}");
+            assert_eq!(parsed(&expected.to_string()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_of_tls_and_the_server_s_name_are_behind_the_question_mark() {
+        let unix = NbdPlace::Unix("/a".into());
+        let cases = [
+            ("nbds://host/x?tls-certificates=/etc/a%26b", tcp_at("host", 10809), "/etc/a&b", None),
+            (
+                "nbds://1.2.3.4/x?tls-hostname=n&tls-certificates=t",
+                tcp_at("1.2.3.4", 10809),
+                "t",
+                Some("n"),
+            ),
+            ("nbds+unix:///x?socket=/a&tls-certificates=t&tls-hostname=n", unix, "t", Some("n")),
+        ];
+        for (text, place, folder, hostname) in cases {
+            let hostname = hostname.map(str::to_owned);
+            let tls = Some(NbdTls { certificates: folder.into(), hostname });
+            let expected = NbdUri { place, export: "x".to_owned(), tls };
             assert_eq!(parsed(text), Ok(expected.clone()), "{text}");
             assert_eq!(parsed(&expected.to_string()), Ok(expected), "{text}");
         }
@@ -202,13 +281,19 @@ mod tests {
         let cases = [
             ("/run/a.sock", NbdUriError::Scheme),
             ("http://host/", NbdUriError::Scheme),
-            ("nbds://host/", NbdUriError::Tls),
+            ("nbds://host/", NbdUriError::NoCertificates),
+            ("nbds+unix:///?socket=a&tls-certificates=b", NbdUriError::NoHostname),
+            (
+                "nbds://host/?tls-psk-file=a",
+                query("tls-psk-file=a", "tls-certificates=FOLDER, tls-hostname=NAME"),
+            ),
+            ("nbd://host/?tls-hostname=a", query("tls-hostname=a", "nothing")),
             ("nbd+unix:///disk", NbdUriError::NoSocket),
             ("nbd+unix:///disk?socket=", NbdUriError::NoSocket),
             ("nbd+unix:///?sock=a", query("sock=a", "socket=PATH")),
             (
                 "nbd+unix:///?socket=a&tls-certificates=b",
-                query("socket=a&tls-certificates=b", "socket=PATH"),
+                query("tls-certificates=b", "socket=PATH"),
             ),
             ("nbd+unix://host/?socket=a", NbdUriError::UnixHost { host: "host".to_owned() }),
             ("nbd://host/?socket=a", query("socket=a", "nothing")),

@@ -138,7 +138,7 @@ impl FarServer {
     }
 
     pub(crate) fn uri(&self) -> NbdUri {
-        NbdUri { place: NbdPlace::Unix(self.socket()), export: "far".to_owned() }
+        NbdUri { place: NbdPlace::Unix(self.socket()), export: "far".to_owned(), tls: None }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

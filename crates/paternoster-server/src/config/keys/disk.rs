@@ -60,8 +60,9 @@ const MODEL: Text<String> = Text {
 
 pub(super) const URI: Text<NbdUri> = Text {
     kind: "text",
-    range: "`nbd+unix:///EXPORT?socket=/PATH`, `nbd://HOST[:PORT]/EXPORT`",
-    pattern: "^nbd(\\+unix)?://",
+    range: "`nbd+unix:///EXPORT?socket=/PATH`, `nbd://HOST[:PORT]/EXPORT`; within TLS `nbds`, with \
+            `tls-certificates=FOLDER`",
+    pattern: "^nbds?(\\+unix)?://",
     read: |text, _| text.parse().map_err(|error| Problem::BadUri { found: text.to_owned(), error }),
     show: ToString::to_string,
 };
