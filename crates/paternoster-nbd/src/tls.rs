@@ -26,8 +26,9 @@ const MAX_RECORD: usize = RECORD_HEADER + (16 << 10) + 2048;
 /// ones.
 const RECORDS: usize = 32;
 
-/// What a record that is sealed takes beyond its data, at most.
+/// What a record that is sealed takes beyond its data, at most, and at least.
 const OVERHEAD: usize = 64;
+const LEAST_OVERHEAD: usize = RECORD_HEADER + 16;
 
 /// The most data of one record that is sealed.
 const FRAGMENT: usize = 16 << 10;
@@ -44,6 +45,8 @@ pub struct Tls {
     has_ended: bool,
     /// Records that were opened.
     records: u64,
+    /// Why nothing more is opened, once what came before has been taken.
+    failed: Option<Error>,
 }
 
 /// What has come of opening.
@@ -71,7 +74,14 @@ impl Tls {
     fn of(mut connection: Connection) -> Self {
         // The caller bounds what it seals, and takes all of it.
         connection.set_buffer_limit(None);
-        Self { connection, sealed: BytesMut::new(), opened: 0, has_ended: false, records: 0 }
+        Self {
+            connection,
+            sealed: BytesMut::new(),
+            opened: 0,
+            has_ended: false,
+            records: 0,
+            failed: None,
+        }
     }
 
     /// Returns the buffer to which what is received is to be appended.
@@ -90,6 +100,9 @@ impl Tls {
     /// After an error [`seal`](Self::seal) gives the alert that tells the peer why.
     pub fn open(&mut self, plain: &mut BytesMut, room: usize) -> Result<Opened, Error> {
         let mut taken = self.take_opened(plain, room);
+        if let Some(error) = self.failed.take().filter(|_| taken == 0) {
+            return Err(error);
+        }
         for _ in 0..RECORDS {
             let whole = record_len(&self.sealed);
             let is_too_long = whole.is_some_and(|len| len > MAX_RECORD);
@@ -98,10 +111,18 @@ impl Tls {
                 _ if self.has_ended && taken == 0 => return Ok(Opened::Ended),
                 _ if self.has_ended => break,
                 // By its header alone rustls says so, and makes the alert.
-                _ if is_too_long => self.process(RECORD_HEADER)?,
-                Some(len) => self.process(len)?,
+                _ if is_too_long => self.process(RECORD_HEADER),
+                Some(len) => self.process(len),
                 None if taken == 0 => return Ok(Opened::Missing),
                 None => break,
+            }
+            .or_else(|error| {
+                // What came before counts.
+                self.failed = Some(error);
+                if taken == 0 { self.failed.take().map_or(Ok(()), Err) } else { Ok(()) }
+            })?;
+            if self.failed.is_some() {
+                break;
             }
             taken += self.take_opened(plain, room - taken);
         }
@@ -156,7 +177,8 @@ impl Tls {
             self.connection.write_tls(&mut sealed).expect("a vector can be written to");
         }
         // What it may not seal it drops.
-        if sealed.len() < len { Err(Error::EncryptError) } else { Ok(sealed.into()) }
+        let is_dropped = len > 0 && sealed.len() < len + LEAST_OVERHEAD;
+        if is_dropped { Err(Error::EncryptError) } else { Ok(sealed.into()) }
     }
 
     /// Returns what the protocol itself has to say, which is nothing mostly.

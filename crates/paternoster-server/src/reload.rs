@@ -107,12 +107,12 @@ impl Reload {
         for notice in self.file.notices().iter().filter(|notice| !told.contains(notice)) {
             tracing::warn!("{notice}");
         }
-        self.access.narrow(catalogue);
         catalogue.follow_groups(&self.file, &self.turnover);
         let asked =
             self.disks.iter().map(|(disk, file)| (&**disk, disk.owner.reload(file.clone())));
         let late = |disk| ReloadError::Unfinished { disk };
         let mut changed = self.collect(asked.collect(), late)?;
+        self.access.narrow(catalogue);
         self.offers.iter().for_each(|offer| offer.narrow(&catalogue.exports));
         let order = self.turnover.changes().into_iter().map(|change| change.to_string());
         let order: BTreeMap<_, _> = order.zip(0..).collect();

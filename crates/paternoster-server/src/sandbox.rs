@@ -199,6 +199,8 @@ impl Allowed {
             BackendConfig::Nbd { options, .. } => {
                 if let Some(tls) = &options.uri.tls {
                     self.read.extend([tls.certificates.clone(), behind_links(&tls.certificates)]);
+                    // Who renews them may have links there.
+                    self.read.extend(tls.files().iter().map(|file| folder(&behind_links(file))));
                 }
                 if let NbdPlace::Tcp { port, .. } = options.uri.place {
                     self.look_up_names();

@@ -456,22 +456,40 @@ fn far_server_is_used_within_tls() {
     let clear =
         refused(ours(false).replace("nbds", "nbd").split('?').next().unwrap_or("").to_owned());
     assert!(clear.contains("nbds:// with tls-certificates=FOLDER is needed"), "{clear}");
-    refused(by("none"));
+    let none = refused(by("none"));
+    assert!(none.contains("TLS: received fatal alert: CertificateRequired"), "{none}");
+    let relative = refused("nbds://localhost/vm1?tls-certificates=tls".to_owned());
+    assert!(relative.contains("tls-certificates \"tls\" is relative"), "{relative}");
     behind.end();
 }
 
-/// The connection that was made anew reads the files anew.
+/// The connection that is made anew reads the files anew: here they are links in a folder of their
+/// own, which are renewed meanwhile, and the server is in a sandbox.
 #[test]
 fn far_server_that_comes_back_is_used_within_tls_again() {
     let folders = Folders::new(P256);
     let mut behind = folders.serve(None);
-    let right = folders.dir.path().join("right");
-    let uri = Client::of(&behind, right, true).uri() + "&tls-hostname=localhost";
+    let linked = folders.dir.path().join("linked");
+    fs::create_dir(&linked).expect("a folder");
+    let link = |file: &str, to: &str| {
+        let _ = fs::remove_file(linked.join(file));
+        let to = folders.dir.path().join(to).join(file);
+        std::os::unix::fs::symlink(to, linked.join(file)).expect("a link");
+    };
+    for file in ["ca-cert.pem", "client-cert.pem", "client-key.pem"] {
+        link(file, "right");
+    }
+    let uri = Client::of(&behind, linked.clone(), true).uri() + "&tls-hostname=localhost";
     let served = in_front_of(&uri).expect("it can be used");
     let qemu_io = |command: &str| {
         run("qemu-utils", "qemu-io", &["-f", "raw", "-c", command, served.uri()], served.dir.path())
     };
     qemu_io("write -P 1 0 64k");
+    folders.client("ours", "renewed", "gold", "serial = 103\n");
+    for file in ["client-cert.pem", "client-key.pem"] {
+        let renewed = folders.dir.path().join("renewed").join(file);
+        fs::rename(renewed, folders.dir.path().join("right").join(file)).expect("it is renewed");
+    }
     behind.signal(rustix::process::Signal::KILL);
     behind.wait(std::time::Duration::from_secs(10));
     let dir = behind.leave();

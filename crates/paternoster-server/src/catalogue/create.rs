@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::GroupLimits;
-use paternoster_disk::{Backend, NoVolume, VolumeId};
+use paternoster_disk::{Backend, NbdUri, NoVolume, VolumeId};
 use serde_json::Value;
 
 use super::durable::logged;
@@ -277,7 +277,8 @@ impl State {
         let disks = self.disks.iter().map(|disk| (&disk.name, &disk.config.backend));
         let volumes = self.volumes.iter().filter(|(other, _)| *other != name);
         let volumes = volumes.map(|(name, volume)| (name, &volume.backend));
-        match disks.chain(volumes).find(|(_, other)| other.uri() == Some(uri)) {
+        let is_same = |other: &NbdUri| other.in_the_clear() == uri.in_the_clear();
+        match disks.chain(volumes).find(|(_, other)| other.uri().is_some_and(is_same)) {
             Some((other, _)) => Err(CatalogueError::Value(format!("{uri} is {other:?} already"))),
             None => Ok(()),
         }

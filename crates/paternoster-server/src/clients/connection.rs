@@ -239,15 +239,21 @@ impl Connection {
         [(least, self.incoming.needed_for(least)), (best, wished)]
     }
 
-    /// Takes what TLS has received already, else begins to receive, into that room. Returns the
-    /// units of work that it took.
-    pub(super) fn receive(&mut self, site: &mut impl Site, id: ConnectionId, room: Room) -> i32 {
+    /// Takes what TLS has received, else begins to receive, into that room; `has_spare` says
+    /// whether there was credit for the best one. Returns the units of work that it took.
+    pub(super) fn receive(
+        &mut self,
+        site: &mut impl Site,
+        id: ConnectionId,
+        room: Room,
+        has_spare: bool,
+    ) -> i32 {
         let mut buffer = self.incoming.begin_receive(room);
         if let Some(tls) = &mut self.tls {
             let (opened, units) = tls.open(&mut buffer);
             if opened == Ok(Opened::Missing) {
                 self.incoming.keep(buffer);
-                buffer = tls.begin_receive(room.is_stream());
+                buffer = tls.begin_receive(room.is_stream() && has_spare);
             } else {
                 self.opened(opened, buffer);
                 return 1 + units;

@@ -385,8 +385,9 @@ impl Clients {
         // What was taken for the room is charged with it.
         self.release(id);
         let tenant = self.tenant_of(id);
-        let spare = best == least || self.tenants[tenant].credit.has_spare(wished);
-        let units = self.connections[id].receive(site, id, if spare { best } else { least });
+        let spare = self.tenants[tenant].credit.has_spare(wished);
+        let room = if spare { best } else { least };
+        let units = self.connections[id].receive(site, id, room, spare);
         self.update_charge(id);
         units
     }

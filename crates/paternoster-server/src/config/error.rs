@@ -179,9 +179,9 @@ pub enum Problem {
     /// A text that is no URI of an NBD server.
     #[error("uri = {found:?}: {error}")]
     BadUri { found: String, error: NbdUriError },
-    /// A socket whose place depends on where the server is started.
-    #[error("uri: socket {path:?} is relative; an absolute path is needed")]
-    RelativeUri { path: PathBuf },
+    /// A path whose place depends on where the server is started.
+    #[error("uri: {what} {path:?} is relative; an absolute path is needed")]
+    RelativeUri { what: &'static str, path: PathBuf },
     /// A server that does not show its export.
     #[error(
         "{uri} does not show its export: {reason}; start its server, or write the size of the \

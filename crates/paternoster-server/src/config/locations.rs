@@ -56,10 +56,10 @@ impl Locations {
         mistakes: &mut Mistakes,
     ) {
         let (Some(uri), Some(place)) = (uri, state.place()) else { return };
-        match self.uris.entry(uri.to_string()) {
+        match self.uris.entry(uri.in_the_clear().to_string()) {
             Entry::Vacant(free) => _ = free.insert((what, name.to_owned())),
             Entry::Occupied(of) => {
-                let (uri, (of, other)) = (of.key().clone(), of.get().clone());
+                let (uri, (of, other)) = (uri.to_string(), of.get().clone());
                 mistakes.add(place, Problem::SameUri { uri, of, other });
             }
         }

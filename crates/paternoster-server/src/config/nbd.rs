@@ -172,11 +172,14 @@ fn check_other(uri: &NbdUri, own: impl IntoIterator<Item = Place>) -> Result<(),
 }
 
 fn check_absolute(uri: &NbdUri) -> Result<(), Problem> {
-    match &uri.place {
-        NbdPlace::Unix(path) if path.is_relative() => {
-            Err(Problem::RelativeUri { path: path.clone() })
-        }
-        _ => Ok(()),
+    let socket = match &uri.place {
+        NbdPlace::Unix(path) => Some(("socket", path)),
+        NbdPlace::Tcp { .. } => None,
+    };
+    let folder = uri.tls.as_ref().map(|tls| ("tls-certificates", &tls.certificates));
+    match socket.into_iter().chain(folder).find(|(_, path)| path.is_relative()) {
+        Some((what, path)) => Err(Problem::RelativeUri { what, path: path.clone() }),
+        None => Ok(()),
     }
 }
 

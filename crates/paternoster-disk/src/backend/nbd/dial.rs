@@ -100,7 +100,7 @@ pub enum DialError {
         why: String,
     },
     /// A name that no certificate can have.
-    #[error("tls-hostname={name}: a name or an address is allowed")]
+    #[error("{name:?} is no name of a certificate: tls-hostname=NAME says another")]
     TlsName {
         /// The name.
         name: String,
@@ -283,7 +283,9 @@ impl Way<'_> {
 fn refused(export: &str, error: HandshakeError) -> DialError {
     match error {
         HandshakeError::Refused { reply: rep::ERR_TLS_REQD, .. } => DialError::Tls { error },
-        HandshakeError::Refused { option: opt::STARTTLS, .. } => DialError::NoTls { error },
+        HandshakeError::Refused { option: opt::STARTTLS, reply: rep::ERR_UNSUP, .. } => {
+            DialError::NoTls { error }
+        }
         HandshakeError::Refused { .. } => DialError::Refused { export: export.to_owned(), error },
         error => DialError::Handshake(error),
     }
@@ -296,6 +298,10 @@ fn lost(error: io::Error, export: &str, handshake: &Handshake, has_spoken: bool)
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
     );
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    if let Some(error) = of_tls {
+        return DialError::TlsSession(error.clone());
+    }
     match (is_closed, has_spoken) {
         (true, false) => DialError::Empty,
         (true, true) if handshake.asks_by_export_name() => {
@@ -305,6 +311,17 @@ fn lost(error: io::Error, export: &str, handshake: &Handshake, has_spoken: bool)
         (false, false) if is_too_late(&error) => DialError::Silent,
         (false, true) if is_too_late(&error) => DialError::Slow,
         (false, _) => DialError::Lost(error),
+    }
+}
+
+/// The same while keys are agreed on.
+pub(super) fn lost_within(error: io::Error) -> DialError {
+    match error.kind() {
+        _ if is_too_late(&error) => DialError::Slow,
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => DialError::Closed,
+        _ => DialError::Lost(error),
     }
 }
 

@@ -175,7 +175,8 @@ impl Link {
         match tls.open(&mut self.input, RECEIVE_ROOM) {
             Ok(Opened::Data(_)) => Ok(true),
             Ok(Opened::Missing) => Ok(false),
-            Ok(Opened::Ended) => Err(Loss::Closed),
+            // By an alert too it is the server that has ended it.
+            Ok(Opened::Ended) | Err(rustls::Error::AlertReceived(_)) => Err(Loss::Closed),
             Err(error) => Err(Loss::Tls(error)),
         }
     }

@@ -8,24 +8,30 @@
 //!
 //! The files are read for each connection, so that one that is made anew has what was renewed.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
 use paternoster_nbd::tls::{Opened, Tls, without_sign};
+use rustix::fs::OFlags;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::dial::{DialError, receive, send_all};
+use super::dial::{DialError, lost_within, receive, send_all};
 
 const CA: &str = "ca-cert.pem";
 const CERTIFICATE: &str = "client-cert.pem";
 const KEY: &str = "client-key.pem";
+
+/// The most that is read of a file.
+const FILE_MAX: u64 = 16 << 20;
 
 /// How TLS is spoken to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,17 +57,17 @@ impl NbdTls {
         let mut tls = Tls::client(Arc::new(self.config()?), name).map_err(session)?;
         let mut nothing = BytesMut::new();
         while tls.is_handshaking() {
-            send_all(socket, &tls.say(), deadline).map_err(DialError::Lost)?;
+            send_all(socket, &tls.say(), deadline).map_err(lost_within)?;
             let opened = tls.open(&mut nothing, 1);
             if opened.is_err() {
                 // It learns why.
                 let _ = send_all(socket, &tls.say(), deadline);
             }
             if opened.map_err(session)? == Opened::Missing && tls.is_handshaking() {
-                receive(socket, tls.sealed(), deadline).map_err(DialError::Lost)?;
+                receive(socket, tls.sealed(), deadline).map_err(lost_within)?;
             }
         }
-        send_all(socket, &tls.say(), deadline).map_err(DialError::Lost)?;
+        send_all(socket, &tls.say(), deadline).map_err(lost_within)?;
         Ok(tls)
     }
 
@@ -74,7 +80,8 @@ impl NbdTls {
             .with_safe_default_protocol_versions()
             .map_err(DialError::TlsSession)?
             .with_root_certificates(roots);
-        if !self.certificates.join(CERTIFICATE).exists() {
+        let shown = fs::symlink_metadata(self.certificates.join(CERTIFICATE));
+        if shown.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(builder.with_no_client_auth());
         }
         let chain = self.read(CERTIFICATE)?;
@@ -86,7 +93,7 @@ impl NbdTls {
 
     /// All of one kind in a file; at least one.
     fn read<T: PemObject>(&self, file: &str) -> Result<Vec<T>, DialError> {
-        let text = fs::read(self.certificates.join(file));
+        let text = read_regular(&self.certificates.join(file));
         let text = text.map_err(|error| self.unusable(file, &error))?;
         let all: Result<Vec<_>, _> = T::pem_slice_iter(&text).collect();
         let all = all.map_err(|error| self.unusable(file, &error))?;
@@ -99,4 +106,21 @@ impl NbdTls {
     fn unusable(&self, file: &str, why: &dyn std::fmt::Display) -> DialError {
         DialError::TlsFile { path: self.certificates.join(file), why: why.to_string() }
     }
+
+    /// Those that it may read.
+    pub fn files(&self) -> [PathBuf; 3] {
+        [CA, CERTIFICATE, KEY].map(|file| self.certificates.join(file))
+    }
+}
+
+/// What is in a file, which neither blocks nor has no end.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = Vec::new();
+    file.take(FILE_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }

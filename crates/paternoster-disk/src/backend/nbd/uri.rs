@@ -103,6 +103,14 @@ pub enum NbdUriError {
     Name,
 }
 
+impl NbdUri {
+    /// Returns the same without how TLS is spoken there: two of one export are one then.
+    #[must_use]
+    pub fn in_the_clear(&self) -> Self {
+        Self { tls: None, ..self.clone() }
+    }
+}
+
 impl FromStr for NbdUri {
     type Err = NbdUriError;
 
