@@ -10,7 +10,9 @@ writer=$!
 # The host goes by these lines.
 shown=0
 while [ "$shown" -lt "$files" ]; do
-    number=$(cat /tmp/written 2>/dev/null || echo 0)
+    number=$(cat /tmp/written 2>/dev/null || :)
+    # It is empty while the next number is written.
+    number=${number:-$shown}
     [ "$number" -le "$shown" ] || echo "guest: written $number"
     shown=$number
     sleep 0.1
