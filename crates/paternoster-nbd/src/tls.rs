@@ -100,7 +100,9 @@ impl Tls {
     /// After an error [`seal`](Self::seal) gives the alert that tells the peer why.
     pub fn open(&mut self, plain: &mut BytesMut, room: usize) -> Result<Opened, Error> {
         let mut taken = self.take_opened(plain, room);
-        if let Some(error) = self.failed.take().filter(|_| taken == 0) {
+        if taken == 0
+            && let Some(error) = self.failed.take()
+        {
             return Err(error);
         }
         for _ in 0..RECORDS {
@@ -117,9 +119,12 @@ impl Tls {
                 None => break,
             }
             .or_else(|error| {
+                if taken == 0 {
+                    return Err(error);
+                }
                 // What came before counts.
                 self.failed = Some(error);
-                if taken == 0 { self.failed.take().map_or(Ok(()), Err) } else { Ok(()) }
+                Ok(())
             })?;
             if self.failed.is_some() {
                 break;

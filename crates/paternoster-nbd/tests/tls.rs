@@ -166,6 +166,20 @@ fn few_records_are_opened_at_once() {
     assert_eq!(server.records() - before, 100);
 }
 
+/// What came before a record that is wrong counts, and then the error is told.
+#[test]
+fn data_before_a_bad_record_is_given_first() {
+    let [mut server, mut client] = agreed(&TLS13);
+    let good = client.seal(&[b"good"]).expect("it may be sealed");
+    let mut bad = client.seal(&[b"bad"]).expect("it may be sealed").to_vec();
+    *bad.last_mut().expect("a byte") ^= 1;
+    server.sealed().extend_from_slice(&[&good[..], &bad].concat());
+    let mut opened = BytesMut::new();
+    assert_eq!(server.open(&mut opened, 1000), Ok(Opened::Data(4)));
+    server.open(&mut opened, 1000).expect_err("it was changed on the way");
+    assert_eq!(opened, "good");
+}
+
 /// A reply's header and its data are one record, not two.
 #[test]
 fn pieces_share_records() {

@@ -8,8 +8,7 @@ keys! {
     /// What is set of TLS.
     pub struct TlsKeys, states TlsStates {
         certificate: Option<PathBuf> = None, PATH, live, default "–", range "a file in PEM";
-            "The server's certificate, and behind it those between it and its authority. With \
-             ECDSA a handshake takes a tenth of the time that it takes with RSA.";
+            "The server's certificate, and behind it those between it and its authority.";
         key: Option<PathBuf> = None, PATH, live, default "–",
             range "a file in PEM that others may not read";
             "The key of that certificate.";
