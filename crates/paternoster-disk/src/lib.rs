@@ -32,8 +32,9 @@ pub use backend::{
     AfterReconnect, Backend, BusyDepth, Cache, CacheChoice, Capabilities, Damage, DialError,
     Extent, Far, FarStats, FileBackend, FileOptions, Granules, MemoryBackend, ModelledBackend,
     ModelledDevice, ModelledStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdTls, NbdUri,
-    NbdUriError, Notice, Rotational, ServersTime, TransferDone, Unusable, ask_far, block_of,
-    device_size, devices_of, is_in_memory, is_rotational, program,
+    NbdUriError, Notice, QuiesceError, Quiesced, Rotational, ServersTime, ServiceTimes,
+    TransferDone, Unusable, ask_far, block_of, device_size, devices_of, is_in_memory,
+    is_rotational, program,
 };
 pub use clock::MonotonicClock;
 pub use cpu_latency::CpuLatency;

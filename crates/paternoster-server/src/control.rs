@@ -367,6 +367,14 @@ impl Control for ControlHandle {
     fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.catalogue.reopen_volume(name)
     }
+
+    fn quiesce_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
+        self.catalogue.quiesce_volume(name)
+    }
+
+    fn resume_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
+        self.catalogue.resume_volume(name)
+    }
 }
 
 type Asked<'a> = (&'a Disk, mpsc::Receiver<Result<GroupInForce, GroupError>>);

@@ -7,7 +7,9 @@ use bytes::{Bytes, BytesMut};
 #[cfg(test)]
 use paternoster::Weight;
 use paternoster::{DeviceWeights, GroupLimits, IoPrio, Nanos, TimedEvents, Weights};
-use paternoster_disk::{Backend, Damage, FarStats, Fd, GrowError, NoVolume, VolumeId, Waker};
+use paternoster_disk::{
+    Backend, Damage, FarStats, Fd, GrowError, NoVolume, QuiesceError, VolumeId, Waker,
+};
 use paternoster_nbd::Session;
 use paternoster_nbd::server::RefusedWrite;
 use paternoster_nbd::tls::Tls;
@@ -78,15 +80,23 @@ pub(crate) enum Message {
     EndRecording,
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
-    AddVolume(NewVolume, mpsc::Sender<Result<Arc<Export>, NoVolume>>),
-    GrowVolume(VolumeId, u64, mpsc::Sender<Result<(), GrowError>>),
-    VolumeStates(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
-    RemoveVolume(Removal, mpsc::Sender<Removed>),
+    Volume(VolumeMessage),
     AddExport(NewExport, mpsc::Sender<Arc<Export>>),
     ExportClients(Vec<Arc<Export>>, mpsc::Sender<Vec<u32>>),
     RemoveExport(Arc<Export>, Nanos, mpsc::Sender<Removed>),
     HandOver(HandOverStep),
     Shutdown(AtStop),
+}
+
+/// A message about volumes. To one about a volume that has gone nothing is answered.
+#[derive(Debug)]
+pub(crate) enum VolumeMessage {
+    Add(NewVolume, mpsc::Sender<Result<Arc<Export>, NoVolume>>),
+    Grow(VolumeId, u64, mpsc::Sender<Result<(), GrowError>>),
+    Quiesce(VolumeId, mpsc::Sender<Result<(), QuiesceError>>),
+    Resume(VolumeId, mpsc::Sender<()>),
+    States(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
+    Remove(Removal, mpsc::Sender<Removed>),
 }
 
 /// A step of one server taking over from another.
@@ -293,7 +303,7 @@ impl OwnerHandle {
         &self,
         new: NewVolume,
     ) -> mpsc::Receiver<Result<Arc<Export>, NoVolume>> {
-        self.ask(|sender| Message::AddVolume(new, sender))
+        self.ask(|sender| Message::Volume(VolumeMessage::Add(new, sender)))
     }
 
     /// Tells the owner that what is behind a volume has so many bytes now. Nothing comes where the
@@ -303,7 +313,22 @@ impl OwnerHandle {
         volume: VolumeId,
         size: u64,
     ) -> mpsc::Receiver<Result<(), GrowError>> {
-        self.ask(|sender| Message::GrowVolume(volume, size, sender))
+        self.ask(|sender| Message::Volume(VolumeMessage::Grow(volume, size, sender)))
+    }
+
+    /// Has requests of a volume wait, and its server left when everything is durable; that may take
+    /// long. Nothing comes where the owner has stopped, or the volume has gone.
+    pub(crate) fn quiesce_volume(
+        &self,
+        volume: VolumeId,
+    ) -> mpsc::Receiver<Result<(), QuiesceError>> {
+        self.ask(|sender| Message::Volume(VolumeMessage::Quiesce(volume, sender)))
+    }
+
+    /// Has the owner go on with a volume that was quiesced. Nothing comes where it has stopped, or
+    /// the volume has gone.
+    pub(crate) fn resume_volume(&self, volume: VolumeId) -> mpsc::Receiver<()> {
+        self.ask(|sender| Message::Volume(VolumeMessage::Resume(volume, sender)))
     }
 
     /// Asks how volumes are; those that are gone are not in the answer. Nothing comes where the
@@ -312,13 +337,13 @@ impl OwnerHandle {
         &self,
         volumes: Vec<VolumeId>,
     ) -> mpsc::Receiver<BTreeMap<VolumeId, VolumeState>> {
-        self.ask(|sender| Message::VolumeStates(volumes, sender))
+        self.ask(|sender| Message::Volume(VolumeMessage::States(volumes, sender)))
     }
 
     /// Has the owner remove a volume, with all of its exports: what is left of it, which may take
     /// long. Nothing comes where the owner has stopped.
     pub(crate) fn remove_volume(&self, removal: Removal) -> mpsc::Receiver<Removed> {
-        self.ask(|sender| Message::RemoveVolume(removal, sender))
+        self.ask(|sender| Message::Volume(VolumeMessage::Remove(removal, sender)))
     }
 
     /// Has the owner serve another export of a volume. Nothing comes where the owner has stopped,

@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 use paternoster_server::ctl::{
     Changed, Data, OperationAnswer, OperationState, PoolAnswer, RemovalQuestion, ServedGroup,
     VolumeAnswer, VolumeStage, VolumesQuestion, fetch_groups, fetch_operation, fetch_pools,
-    fetch_volume, fetch_volumes, patch_volume, put_group, put_volume, remove_group, remove_volume,
-    reopen_volume, wait_for,
+    fetch_volume, fetch_volumes, patch_volume, put_group, put_volume, quiesce_volume, remove_group,
+    remove_volume, reopen_volume, resume_volume, wait_for,
 };
 use serde_json::{Map, Value, json};
 
@@ -148,6 +148,27 @@ pub(super) enum Ask {
         answer: Answer,
     },
 
+    /// Disconnect from a volume's far server, which may then restart
+    ///
+    /// Requests wait, what was answered is flushed, and then the connections end. Clients stay
+    /// connected and wait until `resume`, however long that takes.
+    Quiesce {
+        /// Name of the volume
+        name: String,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
+    /// Connect to a volume's far server again, and go on with what waits
+    Resume {
+        /// Name of the volume
+        name: String,
+
+        #[command(flatten)]
+        answer: Answer,
+    },
+
     /// Open a volume's image again, while no client is connected: after a failed sync, or when an
     /// image is back
     Reopen {
@@ -225,6 +246,8 @@ pub(super) fn ask(socket: &Path, ask: &Ask) -> Result<String> {
             let question = RemovalQuestion { drain: Some(drain.clone()), data, wait: None };
             changed(socket, remove_volume(socket, name, &question)?, answer)
         }
+        Ask::Quiesce { name, answer } => changed(socket, quiesce_volume(socket, name)?, answer),
+        Ask::Resume { name, answer } => changed(socket, resume_volume(socket, name)?, answer),
         Ask::Reopen { name, answer } => changed(socket, reopen_volume(socket, name)?, answer),
     }
 }
@@ -372,6 +395,7 @@ pub(super) fn stage(stage: VolumeStage) -> &'static str {
         VolumeStage::Creating => "creating",
         VolumeStage::Ready => "ready",
         VolumeStage::Poisoned => "poisoned",
+        VolumeStage::Quiesced => "quiesced",
         VolumeStage::Draining => "draining",
         VolumeStage::Missing => "missing",
     }

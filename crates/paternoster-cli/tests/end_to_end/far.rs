@@ -138,6 +138,42 @@ fn fio_verifies_what_it_writes_while_the_far_server_is_killed_and_started_again(
     }
 }
 
+/// Its writes are flushed before it goes, so nothing is in doubt, and nothing is sent twice.
+#[test]
+fn fio_verifies_what_it_writes_while_the_far_server_restarts_as_planned() {
+    for program in Program::ALL {
+        let dir = temp_dir();
+        let mut far = Far::start(program, dir.path(), 64 * MIB);
+        let toml = format!(
+            "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[pools.far]\nbackend = \"nbd\"\n\
+             [volumes.disk]\npool = \"far\"\nuri = \"nbd+unix:///?socket={}/far.sock\"\n",
+            dir.path().display()
+        );
+        fs::write(dir.path().join("c.toml"), toml).expect("a file");
+        let served = Served::start(dir, &["c.toml"], 1);
+        let (uri, dir) = (served.uri().to_owned(), served.dir.path().to_owned());
+        let more = ["--bsrange=512-64k", "--rate=,40m", "--fsync=64"];
+        let fio = thread::spawn(move || fio_verify(&uri, &more, &dir));
+        for _ in 0..5 {
+            thread::sleep(Duration::from_millis(200));
+            let left = ctl(&served, &["volume", "quiesce", "disk"]).expect("it is connected");
+            assert!(left.contains("state=quiesced"), "{program:?}: {left}");
+            far.kill();
+            far.restart();
+            ctl(&served, &["volume", "resume", "disk"]).expect("it was quiesced");
+        }
+        let said = fio.join().expect("fio succeeds");
+        assert!(said.contains("err= 0"), "{program:?}: {said}");
+        let shown = ctl(&served, &["volume", "show", "disk"]).expect("it is there");
+        let far = shown.lines().find(|line| line.starts_with("far="));
+        let far = far.unwrap_or_else(|| panic!("{program:?}: {shown}"));
+        for none in ["\"lost\":0", "\"sent_again\":0", "\"in_doubt\":false"] {
+            assert!(far.contains(none), "{program:?}: {far}");
+        }
+        served.end();
+    }
+}
+
 /// NBD's numbers of commands.
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;

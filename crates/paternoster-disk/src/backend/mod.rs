@@ -19,7 +19,7 @@ pub use memory::MemoryBackend;
 pub use modelled::{ModelledBackend, ModelledDevice, ModelledStats, ServersTime};
 pub use nbd::{
     AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdDialer, NbdOptions, NbdPlace, NbdTls,
-    NbdUri, NbdUriError, Unusable, ask_far,
+    NbdUri, NbdUriError, QuiesceError, Quiesced, ServiceTimes, Unusable, ask_far,
 };
 
 use std::fmt::Debug;
@@ -194,6 +194,15 @@ pub trait Backend: Send + Debug {
         let file = if seen.st_rdev == 0 { (seen.st_dev, seen.st_ino) } else { (seen.st_rdev, 0) };
         Some(format!("{:x}:{}", file.0, file.1))
     }
+
+    /// Has what is asked for wait, and leaves what is behind it once everything is durable, so that
+    /// it may restart: [`FarStats::quiesced`] says how far that is.
+    fn quiesce(&mut self, _now: Instant) -> Result<(), QuiesceError> {
+        Err(QuiesceError::NoServer)
+    }
+
+    /// Goes on with what waits.
+    fn resume(&mut self, _now: Instant) {}
 
     /// The end has begun: what is not there is waited for no longer.
     fn begin_end(&mut self, _now: Instant) {}

@@ -10,7 +10,7 @@ use std::io;
 use paternoster::Instant;
 use slotmap::SecondaryMap;
 
-use crate::backend::{Backend, BusyDepth, Notice, TransferDone};
+use crate::backend::{Backend, BusyDepth, Notice, QuiesceError, TransferDone};
 use crate::engine::{Transfer, TransferId, VolumeId};
 use crate::ring::{Completion, Ring};
 use crate::token::{BackendToken, Token};
@@ -84,6 +84,16 @@ impl Backends {
     /// What is behind a back end has so many bytes.
     pub(super) fn grow(&mut self, volume: VolumeId, size: u64) -> io::Result<()> {
         self.all[volume].backend.grow(size)
+    }
+
+    /// Has a back end leave what is behind it.
+    pub(super) fn quiesce(&mut self, volume: VolumeId, now: Instant) -> Result<(), QuiesceError> {
+        self.activate(volume).backend.quiesce(now)
+    }
+
+    /// Has a back end go on.
+    pub(super) fn resume(&mut self, volume: VolumeId, now: Instant) {
+        self.activate(volume).backend.resume(now);
     }
 
     /// Gives a back end up that works on nothing.

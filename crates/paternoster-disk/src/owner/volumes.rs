@@ -6,7 +6,7 @@ use paternoster::scheduler::Scheduler;
 use thiserror::Error;
 
 use super::Owner;
-use crate::backend::Backend;
+use crate::backend::{Backend, QuiesceError};
 use crate::engine::{NoGrowth, NoVolume, VolumeId};
 
 /// Why a volume has not grown.
@@ -40,6 +40,27 @@ impl<S: Scheduler> Owner<S> {
         self.engine.check_growth(volume, size)?;
         self.backends.grow(volume, size)?;
         Ok(self.engine.grow_volume(volume, size)?)
+    }
+
+    /// Has what is asked of a volume wait, and its server left once everything is durable: see
+    /// [`Backend::quiesce`].
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn quiesce_volume(&mut self, volume: VolumeId) -> Result<(), QuiesceError> {
+        let now = self.now();
+        self.backends.quiesce(volume, now)
+    }
+
+    /// Goes on with a volume that was quiesced.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such volume.
+    pub fn resume_volume(&mut self, volume: VolumeId) {
+        let now = self.now();
+        self.backends.resume(volume, now);
     }
 
     /// Begins nothing of a volume any more: see [`Engine::close_volume`].

@@ -21,6 +21,7 @@ mod moments;
 mod nbd;
 mod nbd_broken;
 mod nbd_killed;
+mod nbd_quiesced;
 mod owner;
 mod pieces;
 mod plugged;

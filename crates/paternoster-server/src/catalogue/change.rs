@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::create::not_own;
 use super::image::{backend_of, check_free, check_size, finish_recorded, image_error};
+use super::quiesce::connect_anew;
 use super::{Catalogue, Disk, Stage};
 use crate::config::{BackendConfig, GroupKeys, PoolKind, Source, VOLUME, Wanted, far_size};
 use crate::connections::Removed;
@@ -77,8 +78,7 @@ impl Catalogue {
         if sets_group && wanted.keys.group.is_none() && !has_own_group {
             return Err(not_own(&wanted));
         }
-        let is_far = pool.kind() == PoolKind::Far;
-        if new_size != size && !is_far {
+        if new_size != size && pool.kind() != PoolKind::Far {
             check_size(new_size)?;
         }
         if new_size < size && pool.kind() != PoolKind::Local {
@@ -95,17 +95,10 @@ impl Catalogue {
             (wanted.keys.read_only != before.keys.read_only).then_some("read_only"),
             (!wanted.has_same_socket(&before)).then_some("vhost_user"),
             (new_size < size).then_some("a smaller size"),
-            // A connection shows the bytes that there were when it began.
-            (is_far && new_size > size).then_some("the size of what another server has"),
         ];
-        if is_far && new_size > size {
-            let state = self.state();
-            state.check_room(pool, &name, new_size)?;
-            state.check_quotas(&wanted.group(), &name, new_size)?;
-        }
         // For these it goes from its owner and comes back.
         let away: Vec<_> = away.into_iter().flatten().collect();
-        if new_size > size && !is_far {
+        if new_size > size {
             self.grow(pool, &wanted, new_size)?;
         }
         if !away.is_empty() {
@@ -142,11 +135,12 @@ impl Catalogue {
     /// Has an image and its volume have more bytes.
     fn grow(&self, pool: &Disk, wanted: &Wanted, size: u64) -> Result<(), CatalogueError> {
         let name = &wanted.name;
-        let (path, before, mut grown, own_group) = {
+        let (path, before, mut grown, own_group, backend) = {
             let mut state = self.state();
             let volume = state.made(name)?;
             let (path, before) = (volume.image().map(Path::to_owned), volume.size);
             let (of, own_group) = (volume.asked.of.clone(), volume.asked.has_own_group);
+            let backend = volume.backend.clone();
             if volume.stage.served().is_none() {
                 let none = || CatalogueError::NotServed(name.clone());
                 return Err(path.map_or_else(none, not_served));
@@ -155,12 +149,13 @@ impl Catalogue {
             state.check_quotas(&wanted.group(), name, size)?;
             // What others ask for meanwhile has to fit beside it.
             state.made(name)?.size = size;
-            (path, before, of, own_group)
+            (path, before, of, own_group, backend)
         };
         grown.more.size = Some(size);
         let allocated = matches!(wanted.more.source, Source::New { allocated: true });
         let done = check_free(pool, if allocated { size - before } else { 0 }).and_then(|()| {
-            // What is in memory its owner makes larger.
+            // What is in memory its owner makes larger; what is far away is larger.
+            check_server(wanted, &backend, size)?;
             let Some(path) = path else { return self.show_grown(pool, name, size) };
             let failed = |error: std::io::Error| image_error(&path, &error);
             let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
@@ -181,7 +176,9 @@ impl Catalogue {
             self.record_again(name);
             return Err(error);
         }
-        self.state().made(name)?.asked.of.more.size = Some(size);
+        let mut state = self.state();
+        let volume = state.made(name)?;
+        (volume.asked.of.more.size, volume.backend) = (Some(size), backend.with_size(size));
         Ok(())
     }
 
@@ -193,6 +190,9 @@ impl Catalogue {
         size: u64,
     ) -> Result<(), CatalogueError> {
         let Some(served) = self.state().volume(name)?.stage.served() else { return Ok(()) };
+        if pool.kind() == PoolKind::Far {
+            connect_anew(pool, name, served)?;
+        }
         let refused = |allowed| CatalogueError::Size { size, allowed };
         let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
         answer.map_err(|error| refused(error.to_string()))?;
@@ -333,9 +333,10 @@ impl Catalogue {
             self.exports.change(name, |entry| entry.is_leaving = false);
         })?;
         // After a failed sync there is nothing that another would tell; nor where a server has been
-        // lost.
+        // lost, or was left.
         let sync_failed = state.sync_failed;
-        let sync = !sync_failed && state.warnings.is_empty();
+        let is_lost = state.far.is_some_and(|far| far.in_doubt || far.connections == 0);
+        let sync = !sync_failed && !is_lost;
         let leaving = self.volume_leaves(of, served, Nanos::ZERO, sync)?;
         let Removed { backend, synced } = self.left(leaving)?;
         let mut state = self.state();

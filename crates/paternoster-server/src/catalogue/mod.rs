@@ -23,6 +23,7 @@ mod groups;
 mod handing_over;
 mod image;
 mod leaving;
+mod quiesce;
 mod record;
 mod remove;
 mod show;

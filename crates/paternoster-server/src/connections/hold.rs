@@ -12,7 +12,7 @@
 use std::sync::mpsc;
 
 use paternoster::IocId;
-use paternoster_disk::{Command, CommandOp, Fd, Outcome, VolumeId};
+use paternoster_disk::{Command, CommandOp, Fd, Outcome, Quiesced, VolumeId};
 
 use super::removal::{Flusher, own_io_context};
 use super::stat::learned_depth;
@@ -79,6 +79,10 @@ impl Connections {
     fn files(&self, owner: &DiskOwner) -> Result<Vec<Fd>, String> {
         let file = |volume| match (owner.backend(volume).file(), owner.backend(volume).far()) {
             (Some(file), _) => Some(Ok(file)),
+            (None, Some(far)) if far.quiesced == Quiesced::Yes => {
+                let name = self.label.volumes.named(volume);
+                Some(Err(format!("volume {name:?} is quiesced: resume it first")))
+            }
             // The other one connects to it by itself.
             (None, Some(_)) => None,
             (None, None) => {

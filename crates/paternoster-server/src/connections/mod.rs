@@ -22,6 +22,7 @@ mod greatest_rate;
 mod group;
 mod hold;
 mod own_site;
+mod quiesce;
 mod recording;
 mod register;
 mod reload;
@@ -52,6 +53,7 @@ use self::greatest_rate::GreatestRate;
 pub(crate) use self::hold::HeldDisk;
 use self::hold::{Holding, bytes_of};
 pub(crate) use self::own_site::OwnSite;
+use self::quiesce::Quiescing;
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
 pub(crate) use self::removal::{ClientsOf, End, Removal, Removed};
@@ -66,7 +68,7 @@ use crate::clients::{ClientId, Export, Gone};
 use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::config::{DiskConfig, Identity};
 use crate::log::Limits;
-use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeState};
+use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeMessage, VolumeState};
 use crate::peer::Peer;
 use crate::recording::Sink;
 use crate::vhost::{SessionId, ToDevice};
@@ -120,6 +122,7 @@ pub(crate) struct Connections {
     /// Removals of volumes that have begun, and how many have so far.
     going: Vec<Going>,
     removals: u32,
+    quiescing: Vec<Quiescing>,
 }
 
 impl Connections {
@@ -143,6 +146,7 @@ impl Connections {
             unmet_targets: UnmetTargets::default(),
             going: Vec::new(),
             removals: 0,
+            quiescing: Vec::new(),
             label,
         }
     }
@@ -219,6 +223,30 @@ impl Connections {
                 }
                 self.tenants.remove_unused(elevator, now, client.export.tenant);
             });
+        }
+    }
+
+    /// Does what is wanted of volumes.
+    fn tell_volume(&mut self, owner: &mut DiskOwner, message: VolumeMessage) {
+        let is_here = |volume| self.label.volumes.is_here(volume);
+        // Whoever asked may have gone.
+        match message {
+            VolumeMessage::Add(new, sender) => _ = sender.send(self.add_volume(owner, new)),
+            VolumeMessage::Grow(volume, size, sender) if is_here(volume) => {
+                let _ = sender.send(owner.grow_volume(volume, size));
+            }
+            VolumeMessage::Quiesce(volume, sender) if is_here(volume) => {
+                self.quiesce(owner, volume, sender);
+            }
+            VolumeMessage::Resume(volume, sender) if is_here(volume) => {
+                owner.resume_volume(volume);
+                let _ = sender.send(());
+            }
+            VolumeMessage::States(volumes, sender) => {
+                let _ = sender.send(self.volume_states(owner, &volumes));
+            }
+            VolumeMessage::Remove(removal, sender) => self.remove_volume(owner, removal, sender),
+            VolumeMessage::Grow(..) | VolumeMessage::Quiesce(..) | VolumeMessage::Resume(..) => {}
         }
     }
 
@@ -338,20 +366,7 @@ impl Front<Scheduler> for Connections {
                         let _ = sender.send(answer);
                     }
                 }
-                Message::AddVolume(new, sender) => {
-                    let _ = sender.send(self.add_volume(owner, new));
-                }
-                Message::GrowVolume(volume, size, sender) => {
-                    if self.label.volumes.is_here(volume) {
-                        let _ = sender.send(owner.grow_volume(volume, size));
-                    }
-                }
-                Message::VolumeStates(volumes, sender) => {
-                    let _ = sender.send(self.volume_states(owner, &volumes));
-                }
-                Message::RemoveVolume(removal, sender) => {
-                    self.remove_volume(owner, removal, sender);
-                }
+                Message::Volume(message) => self.tell_volume(owner, message),
                 Message::AddExport(new, sender) => {
                     if self.label.volumes.takes_clients(new.volume) {
                         let _ = sender.send(self.add_export(owner, new));
@@ -380,6 +395,7 @@ impl Front<Scheduler> for Connections {
         self.report_targets(owner);
         self.report_faults(owner);
         self.go_on_removing(owner);
+        self.go_on_quiescing(owner);
         self.go_on_holding(owner);
         self.go_on_shutting_down(owner)
     }

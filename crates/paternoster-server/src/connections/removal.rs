@@ -248,6 +248,10 @@ impl Connections {
                     What::Volume { volume, .. } => {
                         self.label.volumes.close(*volume);
                         owner.close_volume(*volume);
+                        // What waits for a server that was left needs it now.
+                        if !owner.engine().is_volume_idle(*volume) {
+                            owner.resume_volume(*volume);
+                        }
                     }
                     What::Export(export) => self.tenants.close_export(export),
                 }

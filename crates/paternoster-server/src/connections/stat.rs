@@ -75,7 +75,7 @@ impl Connections {
         let here = volumes.iter().copied().filter_map(|id| Some((id, all.name(id)?.to_owned())));
         let stats = here.map(|(id, name)| {
             let (asked, syncs) = (engine.volume_stats(id), engine.sync_stats(id));
-            VolumeStat::of(name, asked, syncs, all.clients(id))
+            VolumeStat::of(name, asked, syncs, all.clients(id), owner.backend(id).far())
         });
         stats.collect()
     }

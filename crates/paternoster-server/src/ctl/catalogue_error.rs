@@ -50,6 +50,10 @@ pub enum CatalogueError {
     InUse { name: String, clients: u32, what: String },
     #[error("a sync of volume {0:?} has failed: reopen it first")]
     Poisoned(String),
+    #[error("volume {name:?} cannot be quiesced: {why}")]
+    NotQuiesced { name: String, why: String },
+    #[error("volume {0:?} is quiesced: resume it first")]
+    Quiesced(String),
     #[error("{0:?} is being changed by somebody else: ask again")]
     Busy(String),
     #[error("another server is taking over: ask again")]
@@ -149,6 +153,8 @@ impl Status for CatalogueError {
             | Self::InUse { .. }
             | Self::Poisoned(_)
             | Self::NotServed(_)
+            | Self::NotQuiesced { .. }
+            | Self::Quiesced(_)
             | Self::HasExports { .. }
             | Self::Busy(_)
             | Self::HandingOver
@@ -181,6 +187,8 @@ impl Status for CatalogueError {
             Self::Size { .. } => "bad-size",
             Self::InUse { .. } => "in-use",
             Self::Poisoned(_) => "poisoned",
+            Self::NotQuiesced { .. } => "not-quiesced",
+            Self::Quiesced(_) => "quiesced",
             Self::Busy(_) => "busy",
             Self::HandingOver => "handing-over",
             Self::NoSuchGroup { .. } => "no-such-group",

@@ -193,6 +193,16 @@ pub trait Control: Send + Sync + 'static {
     fn reopen_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.volume(name)
     }
+
+    /// Leaves the server of a volume, which may then restart: requests wait.
+    fn quiesce_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
+        self.volume(name)
+    }
+
+    /// Goes on with what waits for the server of a volume.
+    fn resume_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
+        self.volume(name)
+    }
 }
 
 /// Why there is no state to report; clients get status 503 and this sentence.

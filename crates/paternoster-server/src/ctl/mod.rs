@@ -72,5 +72,6 @@ pub use volume::{
 pub use volume_client::{
     Changed, fetch_export, fetch_export_config, fetch_exports, fetch_groups, fetch_operation,
     fetch_pools, fetch_volume, fetch_volumes, patch_export, patch_volume, put_export, put_group,
-    put_volume, remove_export, remove_group, remove_volume, reopen_volume, wait_for,
+    put_volume, quiesce_volume, remove_export, remove_group, remove_volume, reopen_volume,
+    resume_volume, wait_for,
 };

@@ -49,7 +49,7 @@ pub struct OperationAnswer {
     pub version: u32,
     /// Its number.
     pub id: u64,
-    /// What is done: `create`, `change`, `remove` or `reopen`.
+    /// What is done: `create`, `change`, `remove`, `reopen`, `quiesce` or `resume`.
     pub kind: String,
     /// To which volume; none where it is to an export.
     #[serde(skip_serializing_if = "String::is_empty")]

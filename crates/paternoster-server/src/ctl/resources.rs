@@ -23,6 +23,8 @@ pub(super) const POOL: &str = "/v1/pools/{name}";
 pub(super) const VOLUMES: &str = "/v1/volumes";
 pub(super) const VOLUME: &str = "/v1/volumes/{name}";
 pub(super) const REOPEN: &str = "/v1/volumes/{name}/reopen";
+pub(super) const QUIESCE: &str = "/v1/volumes/{name}/quiesce";
+pub(super) const RESUME: &str = "/v1/volumes/{name}/resume";
 pub(super) const EXPORTS: &str = "/v1/exports";
 pub(super) const EXPORT: &str = "/v1/exports/{name}";
 pub(super) const OPERATION: &str = "/v1/operations/{id}";
@@ -193,6 +195,27 @@ const RESOURCES: &[(&str, &[Operation])] = &[
         &[change(
             "POST",
             "Opens a volume's image again, while it has no clients.",
+            &[WAIT],
+            None,
+            &[(200, "Volume"), (202, "Operation")],
+        )],
+    ),
+    (
+        QUIESCE,
+        &[change(
+            "POST",
+            "Has requests wait, and disconnects from the server of a far volume once everything \
+             is durable: it may then restart.",
+            &[WAIT],
+            None,
+            &[(200, "Volume"), (202, "Operation")],
+        )],
+    ),
+    (
+        RESUME,
+        &[change(
+            "POST",
+            "Connects to the server of a far volume again, and goes on with what waits.",
             &[WAIT],
             None,
             &[(200, "Volume"), (202, "Operation")],
@@ -440,7 +463,8 @@ fn pool() -> Value {
 
 /// The schema of a volume.
 fn volume() -> Value {
-    let states = json!({"enum": ["creating", "ready", "poisoned", "draining", "missing"]});
+    let states =
+        json!({"enum": ["creating", "ready", "poisoned", "quiesced", "draining", "missing"]});
     with_shared(&[
         ("pool", json!({"type": "string"}), true),
         ("source", json!({"type": "object"}), false),
@@ -494,7 +518,7 @@ fn operation() -> Value {
         ("id", number.clone(), true),
         ("clients", number.clone(), false),
         ("until", number, false),
-        ("kind", words(&["create", "change", "remove", "reopen"]), true),
+        ("kind", words(&["create", "change", "remove", "reopen", "quiesce", "resume"]), true),
         ("volume", text.clone(), false),
         ("export", text, false),
         ("state", words(&["running", "done", "failed"]), true),

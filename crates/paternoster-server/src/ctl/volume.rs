@@ -7,6 +7,7 @@
 //!   PATCH  /v1/volumes/vm7      {"size": "20G"}                                    a merge patch
 //!   DELETE /v1/volumes/vm7?drain=30s&data=keep
 //!   POST   /v1/volumes/vm7/reopen
+//!   POST   /v1/volumes/vm7/quiesce    and resume
 //! ```
 
 use std::collections::BTreeSet;
@@ -103,6 +104,8 @@ pub enum VolumeStage {
     Ready,
     /// A sync has failed: flushes and FUA writes get errors until it is reopened.
     Poisoned,
+    /// Its server was left for a restart, and requests wait until it is resumed.
+    Quiesced,
     /// It is being removed, and clients may still leave.
     Draining,
     /// It could not be opened again.

@@ -74,6 +74,16 @@ pub fn reopen_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
     change(path, Method::POST, &format!("{}/reopen", volume(name)), &Value::Null)
 }
 
+/// Has the server of a volume be left, which may then restart.
+pub fn quiesce_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
+    change(path, Method::POST, &format!("{}/quiesce", volume(name)), &Value::Null)
+}
+
+/// Has a volume that was quiesced go on.
+pub fn resume_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
+    change(path, Method::POST, &format!("{}/resume", volume(name)), &Value::Null)
+}
+
 /// Asks for exports beside those that volumes have of their own, a page of them.
 pub fn fetch_exports(
     path: &Path,

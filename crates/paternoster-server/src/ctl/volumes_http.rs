@@ -22,11 +22,11 @@ use super::export::ExportsQuestion;
 use super::operations::{Operation, OperationAnswer, OperationState, Operations};
 use super::problem::{Problem, answered, failed, json, refuse};
 use super::resources::{
-    ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOL, POOLS, REOPEN, VOLUME,
-    VOLUMES,
+    ALL_GROUPS, EXPORT, EXPORT_CONFIG, EXPORTS, GROUP, OPERATION, POOL, POOLS, QUIESCE, REOPEN,
+    RESUME, VOLUME, VOLUMES,
 };
 use super::server::read;
-use super::volume::{Data, Put, RemovalQuestion, VolumesQuestion};
+use super::volume::{Data, Put, RemovalQuestion, VolumeAnswer, VolumesQuestion};
 use crate::config::{self, parse_span, shown_span};
 use crate::stat::Stat;
 
@@ -57,6 +57,8 @@ pub(super) fn router(server: Arc<dyn Control>) -> Router {
         .route(VOLUMES, get(volumes))
         .route(VOLUME, get(volume).put(put).patch(patch).delete(remove))
         .route(REOPEN, post(reopen))
+        .route(QUIESCE, post(quiesce))
+        .route(RESUME, post(resume))
         .route(EXPORTS, get(exports))
         .route(EXPORT, get(export).put(put_export).patch(patch_export).delete(remove_export))
         .route(OPERATION, get(operation))
@@ -210,14 +212,30 @@ async fn remove_export(
 }
 
 async fn reopen(
-    State((server, operations)): Server,
+    State(server): Server,
     name: Result<Path<String>, PathRejection>,
     question: Result<Query<Wait>, QueryRejection>,
 ) -> Answer {
     let operation = begin("reopen", config::VOLUME, name, question)?;
-    let name = operation.name.clone();
-    let work = move || Ok((StatusCode::OK, server.reopen_volume(&name)?));
-    Ok(operations.run(operation, work).await)
+    run_post(server, operation, <dyn Control>::reopen_volume).await
+}
+
+async fn quiesce(
+    State(server): Server,
+    name: Result<Path<String>, PathRejection>,
+    question: Result<Query<Wait>, QueryRejection>,
+) -> Answer {
+    let operation = begin("quiesce", config::VOLUME, name, question)?;
+    run_post(server, operation, <dyn Control>::quiesce_volume).await
+}
+
+async fn resume(
+    State(server): Server,
+    name: Result<Path<String>, PathRejection>,
+    question: Result<Query<Wait>, QueryRejection>,
+) -> Answer {
+    let operation = begin("resume", config::VOLUME, name, question)?;
+    run_post(server, operation, <dyn Control>::resume_volume).await
 }
 
 async fn export_config(State((server, _)): Server) -> Response {
@@ -277,6 +295,17 @@ async fn run_patch<T: Serialize + Send + 'static>(
 ) -> Answer {
     let (name, body) = (operation.name.clone(), object(body)?);
     let work = move || Ok((StatusCode::OK, patch(&*server, &name, &body)?));
+    Ok(operations.run(operation, work).await)
+}
+
+/// Does something with a volume, of which no body says more.
+async fn run_post(
+    (server, operations): (Arc<dyn Control>, Arc<Operations>),
+    operation: Operation,
+    does: fn(&dyn Control, &str) -> Result<VolumeAnswer, CatalogueError>,
+) -> Answer {
+    let name = operation.name.clone();
+    let work = move || Ok((StatusCode::OK, does(&*server, &name)?));
     Ok(operations.run(operation, work).await)
 }
 

@@ -72,7 +72,9 @@ fn add_families(
     label: &'static str,
 ) {
     let label = if figure.label.is_empty() { label } else { figure.label };
-    if !figure.metric.is_empty() {
+    // A disk and a volume may have the same.
+    let is_there = || families.iter().any(|(known, _)| std::ptr::eq(*known, figure));
+    if !figure.metric.is_empty() && !is_there() {
         families.push((figure, label));
     }
     // The root's are those of every group.
@@ -206,7 +208,8 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for (Figure { name, kind, metric, doc, .. }, _) in families() {
             assert!(names.insert(metric), "{metric} is there twice");
-            assert_eq!(metric.ends_with("_total"), *kind == Kind::Counter, "{metric}");
+            let is_counter = matches!(kind, Kind::Counter | Kind::Total);
+            assert_eq!(metric.ends_with("_total"), is_counter, "{metric}");
             let is_time = name.ends_with("_ns") || *kind == Kind::Histogram;
             assert!(!is_time || metric.contains("_seconds"), "{metric} of {name}");
             assert!(doc.ends_with('.') && !doc.contains(['\n', '\\']), "{doc}");

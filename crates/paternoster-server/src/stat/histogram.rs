@@ -43,22 +43,9 @@ impl Times {
         })
     }
 
-    /// Returns the time below which so many parts in a thousand are: as if the times in a bucket
-    /// were spread evenly. None where nothing is counted. What is longer than the longest bound is
-    /// that bound.
+    /// Returns the time below which so many parts in a thousand are: [`Histogram::quantile`].
     pub fn quantile(&self, per_mille: u64) -> Option<Nanos> {
-        let wanted = self.count().checked_mul(per_mille)?.div_ceil(1000).max(1);
-        let (mut below, mut start) = (0, 0);
-        for (end, sum) in self.cumulative() {
-            let Some(end) = end.map(Nanos::as_nanos) else { break };
-            if sum >= wanted {
-                let part = u128::from(end - start) * u128::from(wanted - below);
-                let part = u64::try_from(part / u128::from(sum - below)).unwrap_or(end - start);
-                return Some(Nanos::new(start + part));
-            }
-            (below, start) = (sum, end);
-        }
-        (!self.is_empty()).then_some(Nanos::new(start))
+        Histogram::quantile(&self.0, per_mille)
     }
 }
 

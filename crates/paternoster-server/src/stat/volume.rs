@@ -1,13 +1,15 @@
 //! A volume of a pool, as `stat` reports it.
 
-use paternoster_disk::{SyncStats, VolumeStats};
+use paternoster_disk::{FarStats, SyncStats, VolumeStats};
 
+use super::FarStat;
 use super::figures::figures;
 
 figures! {
     /// A volume of a pool. Its counts begin when it is opened, also by a change that closes it.
     pub struct VolumeStat, "volume" by name, anew if reads falls,
-        of (name: String, asked: VolumeStats, syncs: SyncStats, connected: u32);
+        of (name: String, asked: VolumeStats, syncs: SyncStats, connected: u32,
+            far: Option<FarStats>);
     /// Its name.
     name: String, Text = name;
     /// Commands of clients that read, since it was opened, as the next four.
@@ -24,4 +26,6 @@ figures! {
     sync_failed: bool, Flag, metric "volume_sync_failed" = syncs.failed;
     /// Clients that are connected to its exports.
     connections: u32, Gauge, metric "volume_connections" = connected;
+    /// The server that it is an export of, if it is one.
+    far: Option<FarStat>, Figures unless none = far.map(FarStat::of);
 }

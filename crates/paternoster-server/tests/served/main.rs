@@ -22,6 +22,7 @@ mod negotiation;
 mod other_pools;
 mod pools;
 mod queues;
+mod quiesced;
 mod sessions;
 mod slow;
 mod stat_pages;

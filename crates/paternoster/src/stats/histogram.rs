@@ -56,8 +56,34 @@ impl Histogram {
         counts
     }
 
+    /// Returns how many times are counted.
+    pub fn count_all(&self) -> u64 {
+        self.places.iter().sum()
+    }
+
+    /// Returns the time below which so many parts in a thousand are of these counts: as if the
+    /// times in a bucket were spread evenly. None where nothing is counted. What is longer than the
+    /// longest bound is that bound.
+    pub fn quantile(counts: &[u64; Self::BUCKETS], per_mille: u64) -> Option<Nanos> {
+        let all = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let wanted = all.checked_mul(per_mille)?.div_ceil(1000).max(1);
+        let (mut below, mut start) = (0u64, 0);
+        for (bucket, &count) in counts.iter().enumerate() {
+            let Some(end) = Self::bound(bucket).map(Nanos::as_nanos) else { break };
+            let sum = below.saturating_add(count);
+            if sum >= wanted {
+                let part = u128::from(end - start) * u128::from(wanted - below);
+                let part = u64::try_from(part / u128::from(sum - below)).unwrap_or(end - start);
+                return Some(Nanos::new(start + part));
+            }
+            (below, start) = (sum, end);
+        }
+        (all > 0).then_some(Nanos::new(start))
+    }
+
+    /// Counts a time.
     #[inline]
-    pub(super) fn count(&mut self, time: Nanos) {
+    pub fn count(&mut self, time: Nanos) {
         self.places[(time.as_nanos() | 1).ilog2() as usize] += 1;
     }
 }

@@ -68,10 +68,20 @@ impl Doubt {
     /// A connection was lost. Returns whether something is in doubt by that which was not.
     pub(super) fn handle_loss(&mut self) -> bool {
         let is_new = self.after_reconnect == AfterReconnect::Doubt
-            && self.answered > self.durable
+            && self.has_unflushed()
             && !self.is_raised;
         self.is_raised |= is_new;
         is_new
+    }
+
+    /// Whether something was answered that no FLUSH has made durable.
+    pub(super) fn has_unflushed(&self) -> bool {
+        self.answered > self.durable
+    }
+
+    /// A FLUSH has failed: what it covers may be lost.
+    pub(super) fn raise(&mut self) {
+        self.is_raised = true;
     }
 
     pub(super) fn is_raised(&self) -> bool {

@@ -69,6 +69,11 @@ impl Far {
         self.size
     }
 
+    /// It has so many bytes, as far as this disk uses them.
+    pub(super) fn set_size(&mut self, size: u64) {
+        self.size = size;
+    }
+
     /// Returns whether it may only be read.
     pub fn is_read_only(&self) -> bool {
         self.flags.contains(TransmissionFlags::READ_ONLY)

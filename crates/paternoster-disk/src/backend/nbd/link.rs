@@ -39,6 +39,8 @@ pub(super) struct Link {
     socket: Fd,
     tls: Option<Box<Tls>>,
     transmission: Transmission,
+    /// Bytes of the export, as this connection shows it.
+    size: u64,
     /// The key of its operations' tokens.
     key: u64,
     /// What has come and is not decoded; with a receive while one is under way.
@@ -54,11 +56,12 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(dialed: Dialed, key: u64) -> Self {
-        let Dialed { socket, tls, session, input, .. } = dialed;
+        let Dialed { socket, tls, session, far, input } = dialed;
         Self {
             socket: socket.into(),
             tls,
             transmission: Transmission::new(session),
+            size: far.size(),
             key,
             input,
             outgoing: VecDeque::new(),
@@ -74,6 +77,10 @@ impl Link {
 
     fn token(&self, volume: VolumeId, operation: u8) -> Token {
         Token::Backend(volume, BackendToken { key: self.key, operation })
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     pub(super) fn in_flight(&self) -> usize {

@@ -14,6 +14,8 @@
 //! - [`dialer`]: makes connections, on a thread of its own, after [`pauses`].
 //! - [`recover`]: what becomes of requests when one is lost, and when there is one again.
 //! - [`outage`]: the time between, and when requests fail in it.
+//! - [`quiesce`]: leaves a server that is to restart, so that nothing is in doubt afterwards.
+//! - [`service`]: how long the server takes to answer.
 //! - [`notices`]: what the log is told of all that.
 //!
 //! **A lost connection** is made again. Until then what was asked waits, for so long as
@@ -39,7 +41,9 @@ mod notices;
 mod outage;
 mod pauses;
 mod queue;
+mod quiesce;
 mod recover;
+mod service;
 mod tls;
 mod uri;
 mod wire;
@@ -48,6 +52,8 @@ pub use dial::{DialError, ask_far};
 pub use dialer::NbdDialer;
 pub use doubt::AfterReconnect;
 pub use far::{Far, Unusable};
+pub use quiesce::{QuiesceError, Quiesced};
+pub use service::ServiceTimes;
 pub use tls::NbdTls;
 pub use uri::{NbdPlace, NbdUri, NbdUriError};
 
@@ -68,7 +74,9 @@ use self::link::{Link, Loss, RECEIVED, SENT};
 use self::notices::Notices;
 use self::outage::Outage;
 use self::queue::{Pending, Queue};
+use self::quiesce::Stage;
 use self::recover::Probe;
+use self::service::Service;
 use self::wire::{command, errno, in_parts};
 use super::{Backend, Capabilities, Extent, Notice, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred, VolumeId};
@@ -105,6 +113,13 @@ pub struct FarStats {
     pub sent_again: u64,
     /// Whether what was answered and not flushed is in doubt.
     pub in_doubt: bool,
+    /// Whether it is left for a restart.
+    pub quiesced: Quiesced,
+    /// How long it has taken to answer reads and writes in the last 10 to 20 seconds; none where it
+    /// answered few.
+    pub recent: Option<ServiceTimes>,
+    /// The same since it was opened.
+    pub usual: Option<ServiceTimes>,
 }
 
 /// The operation of the dialer's event.
@@ -136,6 +151,8 @@ pub struct NbdBackend {
     /// Since when the connections of this generation answer what they are asked.
     useful_since: Option<Instant>,
     outage: Option<Outage>,
+    quiesce: Stage,
+    service: Service,
     /// In what the server has become another one: then nothing is asked of it any more.
     changed: Option<String>,
     notices: Notices,
@@ -206,6 +223,8 @@ impl NbdBackend {
             probe: None,
             useful_since: None,
             outage: None,
+            quiesce: Stage::Running,
+            service: Service::default(),
             changed: None,
             notices: Notices::ready(notices),
             lost: 0,
@@ -237,6 +256,7 @@ impl NbdBackend {
     fn judge(&self, transfer: Transfer) -> Fate {
         let done = |len| Fate::Over(Transferred::new(Ok(len), Buffers::new()));
         match transfer {
+            Transfer::Sync { .. } if self.is_durable() && !self.is_connected() => done(0),
             _ if self.changed.is_some() || self.outage.is_some_and(|outage| outage.fails()) => {
                 Fate::Over(Transferred::given_up(Errno::IO))
             }
@@ -255,9 +275,19 @@ impl NbdBackend {
         }
     }
 
+    /// Whether everything that was answered is durable, so that a sync succeeds without the server.
+    fn is_durable(&self) -> bool {
+        self.changed.is_none() && !self.doubt.has_unflushed() && !self.doubt.is_raised()
+    }
+
+    /// Whether more may be asked of a connection.
+    fn is_connected(&self) -> bool {
+        self.links.iter().flatten().any(Link::is_open)
+    }
+
     /// Has what may be sent asked of the connections, the least busy one each time.
     fn ask_what_may_be(&mut self) {
-        loop {
+        while !self.quiesce.holds() {
             let open = self.links.iter().enumerate();
             let open = open.filter_map(|(index, link)| Some((index, link.as_ref()?)));
             let open = open.filter(|(_, link)| link.is_open());
@@ -281,6 +311,7 @@ impl NbdBackend {
 
     fn send(&mut self, ring: &mut Ring<Token>) {
         self.ask_what_may_be();
+        self.go_on_quiescing();
         let volume = self.volume;
         self.links.iter_mut().flatten().for_each(|link| link.send(ring, volume));
     }
@@ -323,10 +354,16 @@ impl NbdBackend {
             self.handle_life(index, cookie);
         }
         self.queue.handle_end(cookie);
-        let Some(Sent { pending, covers, .. }) = self.sent.remove(&cookie) else { return };
+        if self.handle_quiesce_flush(cookie, &result) {
+            return;
+        }
+        let Some(Sent { pending, covers, since, .. }) = self.sent.remove(&cookie) else { return };
         if is_going {
             // It was not carried out.
             return self.put_back(vec![pending]);
+        }
+        if !matches!(pending.transfer, Transfer::Sync { .. }) {
+            self.service.count(self.now, self.now.saturating_since(since));
         }
         let len = pending.transfer.len();
         let transferred = match (result, &pending.transfer) {
@@ -422,8 +459,29 @@ impl Backend for NbdBackend {
         }
     }
 
+    fn grow(&mut self, size: u64) -> io::Result<()> {
+        let shown = self.links.iter().flatten().map(Link::size).min().unwrap_or_default();
+        if shown < size {
+            let uri = &self.options.uri;
+            return Err(io::Error::other(format!("connections to {uri} show {shown} bytes")));
+        }
+        self.far.set_size(size);
+        Ok(())
+    }
+
+    fn quiesce(&mut self, now: Instant) -> Result<(), QuiesceError> {
+        self.now = now;
+        self.begin_quiesce()
+    }
+
+    fn resume(&mut self, now: Instant) {
+        self.now = now;
+        self.end_quiesce();
+    }
+
     fn begin_end(&mut self, now: Instant) {
         self.now = now;
+        self.end_quiesce();
         self.options.reconnect = Nanos::ZERO;
         self.notices.end();
         self.handle_what_is_due();
@@ -473,8 +531,16 @@ impl Backend for NbdBackend {
         let doubt = self
             .doubt
             .is_raised()
-            .then(|| format!("{uri} was lost with writes that were not flushed: flushes get EIO"));
-        outage.into_iter().chain(changed).chain(doubt).collect()
+            .then(|| format!("{uri} may have lost writes that were not flushed: flushes get EIO"));
+        let quiesced = match self.quiesce {
+            Stage::Away { since } => Some(format!(
+                "{uri} has been quiesced for {} s: what is asked for waits until it is resumed",
+                now.saturating_since(since).as_nanos() / 1_000_000_000
+            )),
+            _ => None,
+        };
+        let slow = self.service.warning(now).map(|text| format!("{uri} {text}"));
+        [outage, quiesced, changed, doubt, slow].into_iter().flatten().collect()
     }
 
     fn far(&self) -> Option<FarStats> {
@@ -485,6 +551,9 @@ impl Backend for NbdBackend {
             lost: self.lost,
             sent_again: self.sent_again,
             in_doubt: self.doubt.is_raised(),
+            quiesced: self.quiesce.shown(),
+            recent: self.service.recent(self.now),
+            usual: self.service.usual(),
         })
     }
 }

@@ -25,6 +25,7 @@ pub(super) enum Subject {
     GivenUp,
     Failing,
     Doubt,
+    Quiesced,
     Changed,
 }
 

@@ -29,6 +29,7 @@ use super::notices::Subject;
 use super::outage::Outage;
 use super::pauses::USEFUL_LIFE;
 use super::queue::Pending;
+use super::quiesce::QuiesceError;
 use super::{NbdBackend, NbdOptions};
 use crate::engine::{TransferId, Transferred};
 use crate::ring::{Buffers, Ring};
@@ -74,6 +75,7 @@ impl NbdBackend {
                 self.give_everything_up();
             }
         }
+        self.fail_quiesce(QuiesceError::Lost);
         self.fail_overdue();
     }
 
@@ -154,6 +156,7 @@ impl NbdBackend {
         let now = self.now;
         let ends_trial = self.outage.get_or_insert_with(|| Outage::new(now)).handle_loss();
         self.leave_all();
+        self.fail_quiesce(QuiesceError::Lost);
         if ends_trial {
             self.give_everything_up();
         }
@@ -165,7 +168,7 @@ impl NbdBackend {
         self.close_left();
     }
 
-    fn leave_all(&mut self) {
+    pub(super) fn leave_all(&mut self) {
         self.probe = None;
         self.extras.clear();
         self.dialer.want_nothing();
@@ -189,7 +192,8 @@ impl NbdBackend {
             self.notices.warn(Subject::Doubt, text);
         }
         self.fail_doubtful_syncs();
-        if self.links.iter().all(Option::is_none) && self.changed.is_none() {
+        let is_wanted = self.changed.is_none() && !self.quiesce.is_away();
+        if is_wanted && self.links.iter().all(Option::is_none) {
             let useful = self.useful_since.take();
             let was_useful = useful.is_some_and(|since| self.now >= since + USEFUL_LIFE);
             self.dialer.want_first(was_useful);
@@ -197,15 +201,19 @@ impl NbdBackend {
     }
 
     /// Where something is in doubt, no sync that waits can succeed.
-    fn fail_doubtful_syncs(&mut self) {
-        if !self.doubt.is_raised() {
-            return;
+    pub(super) fn fail_doubtful_syncs(&mut self) {
+        if self.doubt.is_raised() {
+            self.end_syncs(Err(Errno::IO));
         }
+    }
+
+    /// Ends all syncs that wait.
+    pub(super) fn end_syncs(&mut self, result: Result<u64, Errno>) {
         let (syncs, others): (Vec<_>, Vec<_>) =
             self.queue.drain().partition(|pending| matches!(pending.id, TransferId::Sync(_)));
         self.queue.put_back(others.into_iter());
         for pending in syncs {
-            self.end(pending.id, Transferred::new(Err(Errno::IO), Buffers::new()));
+            self.end(pending.id, Transferred::new(result, Buffers::new()));
         }
     }
 
@@ -226,7 +234,8 @@ impl NbdBackend {
     fn oldest(&self) -> Option<(Instant, usize)> {
         let sent = self.sent.values().next().map(|sent| (sent.since, sent.link));
         let probe = self.probe.map(|probe| (probe.since, 0));
-        sent.into_iter().chain(probe).min()
+        let flush = self.quiesce.flush().map(|flush| (flush.since, flush.link));
+        sent.into_iter().chain(probe).chain(flush).min()
     }
 
     fn is_overdue(&self, since: Instant) -> bool {
@@ -276,10 +285,17 @@ impl NbdBackend {
         }
     }
 
-    /// Has requests fail that may be carried out all the same.
+    /// Has requests fail that may be carried out all the same; a sync only if it had something to
+    /// make durable.
     fn give_up(&mut self, pending: impl IntoIterator<Item = Pending>) {
         for pending in pending {
-            self.end(pending.id, Transferred::given_up(Errno::IO));
+            let is_sync = matches!(pending.id, TransferId::Sync(_));
+            let transferred = if is_sync && self.is_durable() {
+                Transferred::new(Ok(0), Buffers::new())
+            } else {
+                Transferred::given_up(Errno::IO)
+            };
+            self.end(pending.id, transferred);
         }
     }
 
@@ -291,7 +307,7 @@ impl NbdBackend {
                     let text = format!("{} cannot be used: {why}", self.options.uri);
                     self.notices.warn(Subject::Unreachable, text);
                 }
-                Told::Dialed(..) if self.changed.is_some() => {}
+                Told::Dialed(..) if self.changed.is_some() || self.quiesce.is_away() => {}
                 Told::Dialed(index, dialed) => self.handle_dialed(index, *dialed),
             }
         }

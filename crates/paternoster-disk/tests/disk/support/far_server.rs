@@ -79,6 +79,10 @@ pub(crate) struct State {
     pub(crate) sends_garbage: bool,
     /// What it was asked, in the order of arrival.
     pub(crate) asked: Vec<Asked>,
+    /// With what it answers a FLUSH, if it fails.
+    pub(crate) flush_error: Option<NbdError>,
+    /// Connections that were ended by a DISCONNECT.
+    pub(crate) left: usize,
     /// Connections that have entered the export, ever.
     pub(crate) entered: usize,
     connections: Vec<UnixStream>,
@@ -114,6 +118,8 @@ impl FarServer {
             at_write: AtWrite::Writes,
             sends_garbage: false,
             asked: Vec::new(),
+            flush_error: None,
+            left: 0,
             entered: 0,
             connections: Vec::new(),
         };
@@ -175,6 +181,13 @@ impl State {
         }
     }
 
+    /// Has so many bytes, which connections that are made from now on show.
+    pub(crate) fn grow(&mut self, size: u64) {
+        self.export.size = size;
+        self.cache.resize(index(size), 0);
+        self.durable.resize(index(size), 0);
+    }
+
     /// Closes one connection, and lives on.
     pub(crate) fn cut_one(&mut self) {
         if let Some(connection) = self.connections.pop() {
@@ -214,6 +227,10 @@ impl State {
         }
         if self.sends_garbage && bytes.start == GARBAGE_AT {
             output.extend_from_slice(b"this is no reply");
+            return true;
+        }
+        if let Some(error) = self.flush_error.filter(|_| what == "flush") {
+            replies.reply_error(cookie, error, "it cannot", output);
             return true;
         }
         let at = index(bytes.start)..index(bytes.end);
@@ -267,7 +284,11 @@ fn serve(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> {
     let connection = Connection { shared: shared.clone(), born, session, writer };
     loop {
         match transmission.decode(&mut input, &mut output).map_err(io::Error::other)? {
-            Some(Request { command: Command::Disconnect, .. }) => return Ok(()),
+            Some(Request { command: Command::Disconnect, .. }) => {
+                shared.state.lock().expect("nobody panics").left += 1;
+                shared.changed.notify_all();
+                return Ok(());
+            }
             Some(request) if connection.note(&request) => {
                 let connection = connection.clone();
                 std::thread::spawn(move || connection.answer(request));
