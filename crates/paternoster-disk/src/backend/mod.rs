@@ -187,7 +187,7 @@ pub trait Backend: Send + Debug {
     /// Says whose bytes these are, so that a server which takes over finds out whether it has the
     /// same; none where they go with this program.
     fn identity(&self) -> Option<String> {
-        if let Some(far) = self.far() {
+        if let Some(far) = self.far(Instant::START) {
             return Some(far.uri.to_string());
         }
         let seen = fstat(self.file()?).ok()?;
@@ -195,14 +195,19 @@ pub trait Backend: Send + Debug {
         Some(format!("{:x}:{}", file.0, file.1))
     }
 
-    /// Has what is asked for wait, and leaves what is behind it once everything is durable, so that
-    /// it may restart: [`FarStats::quiesced`] says how far that is.
+    /// Holds new requests, drains those in flight, flushes and disconnects: [`FarStats::quiesced`]
+    /// says how far that is.
     fn quiesce(&mut self, _now: Instant) -> Result<(), QuiesceError> {
         Err(QuiesceError::NoServer)
     }
 
-    /// Goes on with what waits.
+    /// Connects again, and goes on with what waits.
     fn resume(&mut self, _now: Instant) {}
+
+    /// Whether the server behind it is away, so that requests wait for it.
+    fn is_paused(&self) -> bool {
+        false
+    }
 
     /// The end has begun: what is not there is waited for no longer.
     fn begin_end(&mut self, _now: Instant) {}
@@ -252,7 +257,7 @@ pub trait Backend: Send + Debug {
     }
 
     /// The server that it is, where it is one.
-    fn far(&self) -> Option<FarStats> {
+    fn far(&self, _now: Instant) -> Option<FarStats> {
         None
     }
 

@@ -19,7 +19,7 @@ impl<S: Scheduler> Engine<S> {
     /// Returns the requests in the device, in no order. A sync is not among them: see
     /// [`Engine::is_syncing`].
     pub fn in_device(&self) -> impl Iterator<Item = InDevice> {
-        self.in_device.values().map(|InTheDevice { order, .. }| {
+        self.in_device.values().chain(self.paused.started()).map(|InTheDevice { order, .. }| {
             let first = self.pieces.piece(order[0]);
             let each = order.iter().map(|&piece| self.pieces.piece(piece));
             InDevice {

@@ -155,9 +155,13 @@ impl<S: Scheduler> Engine<S> {
         self.pieces.volumes[id].syncs().stats()
     }
 
-    /// Ends a request of a closing volume that has been dispatched.
+    /// Ends a request of a closing volume that has been dispatched; one of a paused volume waits.
     pub(super) fn refuse(&mut self, now: Instant, rq: RequestId, order: InOrder) {
         self.driver.complete(now, rq);
+        let of = &self.pieces.volumes[self.pieces.piece(order[0]).volume];
+        if of.is_paused && !of.is_closing {
+            return self.paused.wait(order);
+        }
         for piece in order {
             self.end_piece(piece, Err(Errno::SHUTDOWN));
         }

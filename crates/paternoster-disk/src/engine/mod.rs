@@ -31,6 +31,7 @@ mod holds;
 mod in_device;
 mod kind;
 mod lifecycle;
+mod paused;
 mod pieces;
 mod plugged;
 mod read_modify_write;
@@ -56,6 +57,7 @@ use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId, SectorCount};
 use rustix::io::Errno;
 
+use self::paused::Paused;
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, Scope, piece_id};
 pub(crate) use self::stream::in_one;
 use self::stream::{Stream, len_of};
@@ -72,7 +74,7 @@ pub struct Engine<S> {
     driver: Driver<S>,
     pieces: Pieces,
     in_device: SideTable<RequestId, InTheDevice>,
-    /// Requests of closing volumes that have been dispatched: they end without the device.
+    /// Requests of closing and paused volumes that have been dispatched: they do not begin.
     refused: VecDeque<(RequestId, InOrder)>,
     /// Requests in the device whose end blocks have been read, with these: all is to be written.
     to_write: VecDeque<(RequestId, Bytes)>,
@@ -81,6 +83,7 @@ pub struct Engine<S> {
     outcomes: VecDeque<Outcome>,
     /// Whether another one is about to take over: see [`hold`](Self::hold).
     is_held: bool,
+    paused: Paused,
 }
 
 impl<S: Scheduler> Engine<S> {
@@ -103,6 +106,7 @@ impl<S: Scheduler> Engine<S> {
             to_submit: VecDeque::new(),
             outcomes: VecDeque::new(),
             is_held: false,
+            paused: Paused::default(),
         }
     }
 
@@ -159,8 +163,8 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// A step after an input: has `start` begin every transfer that may begin at a moment, then
-    /// gives the elevator one more input, at a moment of its own: the end of a request of a closing
-    /// volume, or one of the bios that wait. It breaks when there is none; else the caller takes
+    /// gives the elevator one more input, at a moment of its own: the end of a request that does
+    /// not begin, or one of the bios that wait. It breaks when there is none; else the caller takes
     /// another step. `clock` is read for each of these moments: to begin transfers may take long.
     pub fn step(
         &mut self,
@@ -168,7 +172,7 @@ impl<S: Scheduler> Engine<S> {
         mut start: impl FnMut(Instant, TransferId, Transfer),
     ) -> ControlFlow<()> {
         let now = clock();
-        let Self { driver, pieces, in_device, refused, to_write, to_submit, .. } = self;
+        let Self { driver, pieces, in_device, refused, to_write, to_submit, paused, .. } = self;
         while let Some((volume, range)) = pieces.volumes.begin_sync(now) {
             start(now, TransferId::Sync(volume), Transfer::Sync { range });
         }
@@ -181,7 +185,7 @@ impl<S: Scheduler> Engine<S> {
             let order = pieces.in_order(elevator.request(rq).user_data());
             let volume = pieces.piece(order[0]).volume;
             let of = &pieces.volumes[volume];
-            if of.is_closing {
+            if of.is_closing || of.is_paused {
                 refused.push_back((rq, order));
                 return;
             }
@@ -194,6 +198,10 @@ impl<S: Scheduler> Engine<S> {
             in_device.insert(rq, InTheDevice { order, is_reading_ends });
             start(now, TransferId::Request(volume, rq), transfer);
         });
+        if let Some(rq) = paused.free_next() {
+            driver.complete(clock(), rq);
+            return ControlFlow::Continue(());
+        }
         if let Some((rq, order)) = refused.pop_front() {
             self.refuse(clock(), rq, order);
             return ControlFlow::Continue(());
@@ -293,6 +301,7 @@ impl<S: Scheduler> Engine<S> {
         self.pieces.give_up_uncut(of, Errno::SHUTDOWN);
         let mut all = self.pieces.waiting(of);
         all.extend(queued);
+        all.extend(self.paused.take_waiting(of, &self.pieces));
         let bios = self.to_submit.iter().map(|bio| piece_id(bio.user_data));
         all.extend(bios.filter(|&piece| of.includes(self.pieces.piece(piece).volume)));
         for piece in all {
@@ -341,13 +350,17 @@ impl<S: Scheduler> Engine<S> {
     /// Each piece of a request gets its own result: what is not done and may yet be is issued
     /// again, alone.
     fn request_done(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
-        let of = self.in_device.get_mut(rq).expect("a request is done once");
-        if std::mem::take(&mut of.is_reading_ends) {
-            self.ends_read(now, rq, &transferred);
-            return;
-        }
-        self.driver.complete(now, rq);
-        let InTheDevice { order, .. } = self.in_device.remove(rq).expect("it is in the device");
+        let order = if let Some(order) = self.paused.take_started(rq) {
+            order
+        } else {
+            let of = self.in_device.get_mut(rq).expect("a request is done once");
+            if std::mem::take(&mut of.is_reading_ends) {
+                self.ends_read(now, rq, &transferred);
+                return;
+            }
+            self.driver.complete(now, rq);
+            self.in_device.remove(rq).expect("it is in the device").order
+        };
         let blocks = self.pieces.blocks_of(order[0]);
         let start = self.pieces.range(blocks, &order).start;
         let done_until = transferred.result.map(|bytes| blocks.done_until(start + bytes));

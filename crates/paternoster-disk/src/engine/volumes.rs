@@ -168,6 +168,8 @@ pub(super) struct Volume {
     pub(super) commands: u32,
     /// Whether nothing of it is begun any more.
     pub(super) is_closing: bool,
+    /// Whether its requests wait without a place in the device.
+    pub(super) is_paused: bool,
 }
 
 /// All volumes of a disk.
@@ -226,6 +228,7 @@ impl Volumes {
             asked: VolumeStats::default(),
             commands: 0,
             is_closing: false,
+            is_paused: false,
         }))
     }
 

@@ -22,6 +22,7 @@ struct Held {
     /// Transfers that it works on.
     in_flight: u32,
     is_active: bool,
+    is_paused: bool,
     /// Whether it has yet to hear that all has been started.
     is_unsent: bool,
 }
@@ -36,11 +37,14 @@ pub(super) struct Backends {
     unsent: Vec<VolumeId>,
     /// What has happened to them.
     notices: Vec<(VolumeId, Notice)>,
+    /// Volumes that pause or go on since they were asked last.
+    pauses: Vec<(VolumeId, bool)>,
 }
 
 impl Backends {
     pub(super) fn add(&mut self, volume: VolumeId, backend: Box<dyn Backend>) {
-        let held = Held { backend, in_flight: 0, is_active: false, is_unsent: false };
+        let held =
+            Held { backend, in_flight: 0, is_active: false, is_paused: false, is_unsent: false };
         let before = self.all.insert(volume, held);
         assert!(before.is_none(), "a volume has one back end");
     }
@@ -180,6 +184,11 @@ impl Backends {
         let held = &mut self.all[volume];
         let notices = held.backend.take_notices();
         self.notices.extend(notices.into_iter().map(|notice| (volume, notice)));
+        let is_paused = held.backend.is_paused();
+        if is_paused != held.is_paused {
+            held.is_paused = is_paused;
+            self.pauses.push((volume, is_paused));
+        }
         held.is_active = held.in_flight > 0 || held.backend.poll_timeout().is_some();
         if held.is_active {
             self.active.push_back(volume);
@@ -196,6 +205,11 @@ impl Backends {
     /// What has happened to back ends since the last call that their operator should know.
     pub(super) fn take_notices(&mut self) -> Vec<(VolumeId, Notice)> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// The volumes that pause or go on since the last call.
+    pub(super) fn take_pauses(&mut self) -> Vec<(VolumeId, bool)> {
+        std::mem::take(&mut self.pauses)
     }
 
     fn volumes(&self) -> Vec<VolumeId> {

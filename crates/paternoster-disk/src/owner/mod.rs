@@ -340,6 +340,7 @@ impl<S: Scheduler> Owner<S> {
             self.settle(None);
             self.handle_timer();
             self.complete(&mut transfers);
+            self.follow_pauses();
             while let Some(outcome) = self.engine.poll_outcome() {
                 self.done += 1;
                 self.waiting.command_done();
@@ -394,6 +395,16 @@ impl<S: Scheduler> Owner<S> {
                 }
             }
             self.backends.next();
+        }
+    }
+
+    /// Has volumes pause whose server is away, and go on when it is back.
+    fn follow_pauses(&mut self) {
+        for (volume, is_paused) in self.backends.take_pauses() {
+            if self.backends.has(volume) {
+                self.engine.set_paused(volume, is_paused);
+                self.settle(None);
+            }
         }
     }
 

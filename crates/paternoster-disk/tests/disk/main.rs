@@ -23,6 +23,7 @@ mod nbd_broken;
 mod nbd_killed;
 mod nbd_quiesced;
 mod owner;
+mod paused;
 mod pieces;
 mod plugged;
 mod polling;

@@ -75,7 +75,7 @@ impl Front<AnyScheduler<NoTrace>> for Served {
                 Told::Quiesce => self.refused = owner.quiesce_volume(self.volume).err(),
                 Told::Resume => owner.resume_volume(self.volume),
                 Told::State(sender) => {
-                    let mut far = owner.backend(self.volume).far().expect("it is one");
+                    let mut far = owner.backend(self.volume).far(owner.now()).expect("it is one");
                     if let Some(refused) = self.refused {
                         far.quiesced = Quiesced::Failed(refused);
                     }

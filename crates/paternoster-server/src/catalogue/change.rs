@@ -2,10 +2,11 @@
 //! and the rest by taking it from its owner and giving it back changed, which nobody may see.
 
 use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paternoster::Nanos;
-use paternoster_disk::{Backend, VolumeId};
+use paternoster_disk::{Backend, FarStats, GrowError, NoGrowth, Quiesced, VolumeId};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
@@ -155,18 +156,13 @@ impl Catalogue {
         let allocated = matches!(wanted.more.source, Source::New { allocated: true });
         let done = check_free(pool, if allocated { size - before } else { 0 }).and_then(|()| {
             // What is in memory its owner makes larger; what is far away is larger.
-            check_server(wanted, &backend, size)?;
-            let Some(path) = path else { return self.show_grown(pool, name, size) };
-            let failed = |error: std::io::Error| image_error(&path, &error);
-            let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
-            if allocated {
-                fallocate(&file, FallocateFlags::empty(), before, size - before)
-                    .map_err(|errno| failed(errno.into()))?;
+            if let Some(path) = path {
+                let set_aside = allocated.then_some(before);
+                lengthen(&path, size, set_aside, grown.is_durable())
+                    .map_err(|error| image_error(&path, &error))?;
             }
-            file.set_len(size).map_err(failed)?;
             if grown.is_durable() {
                 // Before anybody sees the bytes, and may write there.
-                file.sync_all().map_err(failed)?;
                 self.record_as(&grown, own_group)?;
             }
             self.show_grown(pool, name, size)
@@ -189,13 +185,27 @@ impl Catalogue {
         name: &str,
         size: u64,
     ) -> Result<(), CatalogueError> {
-        let Some(served) = self.state().volume(name)?.stage.served() else { return Ok(()) };
-        if pool.kind() == PoolKind::Far {
-            connect_anew(pool, name, served)?;
-        }
-        let refused = |allowed| CatalogueError::Size { size, allowed };
-        let answer = pool.answer(&pool.owner.grow_volume(served, size))?;
-        answer.map_err(|error| refused(error.to_string()))?;
+        let (served, of, backend) = {
+            let mut state = self.state();
+            let volume = state.volume(name)?;
+            let Some(served) = volume.stage.served() else { return Ok(()) };
+            (served, volume.asked.of.clone(), volume.backend.clone())
+        };
+        let grow = || pool.answer(&pool.owner.grow_volume(served, size));
+        let is_far = pool.kind() == PoolKind::Far;
+        let grown = match grow()? {
+            // Its connections show what there was when they began.
+            Err(GrowError::Backend(_)) if is_far => {
+                check_server(&of, &backend, size)?;
+                connect_anew(pool, name, served)?;
+                grow()?
+            }
+            // Its server had as many when it was opened.
+            Err(GrowError::Refused(NoGrowth::Smaller(_))) if is_far => Ok(()),
+            grown => grown,
+        };
+        let refused = |error: GrowError| CatalogueError::Size { size, allowed: error.to_string() };
+        grown.map_err(refused)?;
         self.exports.change(name, |entry| entry.info.size = size);
         self.machines.resize(name, size);
         Ok(())
@@ -326,6 +336,9 @@ impl Catalogue {
                 let what = changes.unwrap_or("it is reopened: that").to_owned();
                 Err(CatalogueError::InUse { name: name.clone(), clients: state.clients, what })
             }
+            Some(_) if state.far.as_ref().is_some_and(|far| far.quiesced == Quiesced::Yes) => {
+                Err(CatalogueError::Quiesced(name.clone()))
+            }
             Some(_) if state.sync_failed => Err(CatalogueError::Poisoned(name.clone())),
             _ => Ok(state),
         });
@@ -333,9 +346,10 @@ impl Catalogue {
             self.exports.change(name, |entry| entry.is_leaving = false);
         })?;
         // After a failed sync there is nothing that another would tell; nor where a server has been
-        // lost, or was left.
+        // lost, or is quiesced.
         let sync_failed = state.sync_failed;
-        let is_lost = state.far.is_some_and(|far| far.in_doubt || far.connections == 0);
+        let is_lost = |far: FarStats| far.in_doubt || far.is_paused || far.connections == 0;
+        let is_lost = state.far.is_some_and(is_lost);
         let sync = !sync_failed && !is_lost;
         let leaving = self.volume_leaves(of, served, Nanos::ZERO, sync)?;
         let Removed { backend, synced } = self.left(leaving)?;
@@ -379,6 +393,17 @@ fn check_server(wanted: &Wanted, backend: &BackendConfig, size: u64) -> Result<(
 fn not_served(path: PathBuf) -> CatalogueError {
     let why = "it is not served, and may be somebody else's by now: reopen it first".to_owned();
     CatalogueError::Image { path, why }
+}
+
+/// Has an image so many bytes, of which those from one on are set aside, and all are there after a
+/// crash if that is wanted.
+fn lengthen(path: &Path, size: u64, set_aside: Option<u64>, durable: bool) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    if let Some(from) = set_aside {
+        fallocate(&file, FallocateFlags::empty(), from, size - from)?;
+    }
+    file.set_len(size)?;
+    if durable { file.sync_all() } else { Ok(()) }
 }
 
 /// Cuts an image.

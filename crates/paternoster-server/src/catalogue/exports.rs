@@ -83,6 +83,8 @@ impl Catalogue {
         let drain = question.drain()?;
         let _turn = self.turn(name)?;
         let of = self.state().made_export(name)?.asked.of.clone();
+        // Its clients could not be answered what they wait for.
+        self.check_in_use(volume_of(&of))?;
         // It has nothing that the next server would have to end.
         self.forget(&of)?;
         let has_own_group = self.state().made_export(name)?.asked.has_own_group;

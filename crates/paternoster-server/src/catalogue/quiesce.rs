@@ -23,11 +23,11 @@ const CONNECTED: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Catalogue {
-    /// Leaves the server of a volume, once everything is durable.
+    /// Disconnects from the server of a volume, once everything is durable.
     pub(crate) fn quiesce_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
         let (pool, served) = self.served_volume(name)?;
-        leave_server(&pool, name, served)?;
+        disconnect(&pool, name, served)?;
         self.volume(name)
     }
 
@@ -39,6 +39,18 @@ impl Catalogue {
             pool.answer(&pool.owner.resume_volume(served))?;
         }
         self.volume(name)
+    }
+
+    /// Refuses something that a quiesced volume would let wait.
+    pub(super) fn check_in_use(&self, name: &str) -> Result<(), CatalogueError> {
+        // What is no volume of a pool is not quiesced.
+        let Ok((pool, served)) = self.served_volume(name) else { return Ok(()) };
+        match far(&pool, name, served) {
+            Ok(far) if far.quiesced == Quiesced::Yes => {
+                Err(CatalogueError::Quiesced(name.to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn served_volume(&self, name: &str) -> Result<(Arc<Disk>, VolumeId), CatalogueError> {
@@ -60,12 +72,12 @@ pub(super) fn connect_anew(
     if far(pool, name, served)?.quiesced == Quiesced::Yes {
         return Err(CatalogueError::Quiesced(name.to_owned()));
     }
-    leave_server(pool, name, served)?;
+    disconnect(pool, name, served)?;
     pool.answer(&pool.owner.resume_volume(served))?;
     let begun = Instant::now();
     while far(pool, name, served)?.connections == 0 {
         if begun.elapsed() >= CONNECTED {
-            let why = "it was left so that it shows its new size, and is not reached again";
+            let why = "it was disconnected to read the new size, and cannot be reached again";
             return Err(CatalogueError::NotOpened { name: name.to_owned(), why: why.to_owned() });
         }
         thread::sleep(LOOK);
@@ -73,7 +85,7 @@ pub(super) fn connect_anew(
     Ok(())
 }
 
-fn leave_server(pool: &Disk, name: &str, served: VolumeId) -> Result<(), CatalogueError> {
+fn disconnect(pool: &Disk, name: &str, served: VolumeId) -> Result<(), CatalogueError> {
     let left = pool.certain_answer(&pool.owner.quiesce_volume(served))?;
     left.map_err(|why| CatalogueError::NotQuiesced { name: name.to_owned(), why: why.to_string() })
 }

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use paternoster::IocId;
 use paternoster_disk::{Command, CommandOp, Fd, Outcome, Quiesced, VolumeId};
 
+use super::quiesce::far;
 use super::removal::{Flusher, own_io_context};
 use super::stat::learned_depth;
 use super::{Connections, DiskOwner};
@@ -77,7 +78,7 @@ impl Connections {
 
     /// The files of all volumes, or why another server cannot go on with one.
     fn files(&self, owner: &DiskOwner) -> Result<Vec<Fd>, String> {
-        let file = |volume| match (owner.backend(volume).file(), owner.backend(volume).far()) {
+        let file = |volume| match (owner.backend(volume).file(), far(owner, volume)) {
             (Some(file), _) => Some(Ok(file)),
             (None, Some(far)) if far.quiesced == Quiesced::Yes => {
                 let name = self.label.volumes.named(volume);
@@ -168,13 +169,13 @@ fn not_durable(owner: &DiskOwner) -> Vec<String> {
 
 /// Whether a sync of a volume has failed, or what its far server had may be lost.
 fn is_not_durable(owner: &DiskOwner, volume: VolumeId) -> bool {
-    let is_in_doubt = owner.backend(volume).far().is_some_and(|far| far.in_doubt);
+    let is_in_doubt = far(owner, volume).is_some_and(|far| far.in_doubt);
     is_in_doubt || owner.engine().sync_stats(volume).failed
 }
 
 /// Has what far servers have taken made durable, as far as that can be. Returns how many those are.
 fn flush_far(owner: &mut DiskOwner, ioc: IocId) -> usize {
-    let is_far = |volume: &VolumeId| owner.backend(*volume).far().is_some();
+    let is_far = |volume: &VolumeId| far(owner, *volume).is_some();
     let far = owner.engine().volumes().filter(is_far);
     let far: Vec<_> = far.filter(|volume| !is_not_durable(owner, *volume)).collect();
     let tag = Flusher::HandOver.tag();

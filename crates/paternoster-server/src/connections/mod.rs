@@ -53,7 +53,7 @@ use self::greatest_rate::GreatestRate;
 pub(crate) use self::hold::HeldDisk;
 use self::hold::{Holding, bytes_of};
 pub(crate) use self::own_site::OwnSite;
-use self::quiesce::Quiescing;
+use self::quiesce::{Quiescing, far};
 use self::recording::{end_recording, take_recorded};
 use self::register::Register;
 pub(crate) use self::removal::{ClientsOf, End, Removal, Removed};
@@ -283,7 +283,7 @@ impl Connections {
                 clients: self.label.volumes.clients(id),
                 sync_failed: owner.engine().sync_stats(id).failed,
                 damage: owner.backend(id).damage(),
-                far: owner.backend(id).far(),
+                far: far(owner, id),
                 warnings: owner.backend(id).warnings(owner.now()),
             };
             (id, state)

@@ -1,8 +1,8 @@
-//! Volumes whose server is to restart: who waits until it has been left.
+//! Volumes whose server is to restart: who waits until it is disconnected.
 
 use std::sync::mpsc;
 
-use paternoster_disk::{QuiesceError, Quiesced, VolumeId};
+use paternoster_disk::{FarStats, QuiesceError, Quiesced, VolumeId};
 
 use super::{Connections, DiskOwner};
 
@@ -31,13 +31,13 @@ impl Connections {
     /// Answers about volumes of which the end is known.
     pub(super) fn go_on_quiescing(&mut self, owner: &DiskOwner) {
         self.quiescing.retain(|one| {
-            // Of one that has gone whoever asked hears nothing.
             let is_here = self.label.volumes.is_here(one.volume);
             let state = is_here.then(|| quiesced(owner, one.volume));
             let result = match state {
                 Some(Quiesced::UnderWay) => return true,
                 Some(Quiesced::Yes) => Ok(()),
                 Some(Quiesced::Failed(error)) => Err(error),
+                // One that was removed has been resumed for that.
                 Some(Quiesced::No) | None => Err(QuiesceError::Resumed),
             };
             let _ = one.answer.send(result);
@@ -46,7 +46,12 @@ impl Connections {
     }
 }
 
-/// Whether the server of a volume has been left.
-pub(super) fn quiesced(owner: &DiskOwner, volume: VolumeId) -> Quiesced {
-    owner.backend(volume).far().map_or(Quiesced::No, |far| far.quiesced)
+/// The server behind a volume, if it is one.
+pub(super) fn far(owner: &DiskOwner, volume: VolumeId) -> Option<FarStats> {
+    owner.backend(volume).far(owner.now())
+}
+
+/// Whether the server of a volume was disconnected.
+fn quiesced(owner: &DiskOwner, volume: VolumeId) -> Quiesced {
+    far(owner, volume).map_or(Quiesced::No, |far| far.quiesced)
 }

@@ -7,6 +7,7 @@ use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName, TimeAccounts};
 use paternoster_disk::{Backend, Granules, VolumeId};
 
+use super::quiesce::far;
 use super::settings::shown_tunables;
 use super::{Connections, DiskOwner, Scheduler, Tenant};
 use crate::announce;
@@ -75,7 +76,7 @@ impl Connections {
         let here = volumes.iter().copied().filter_map(|id| Some((id, all.name(id)?.to_owned())));
         let stats = here.map(|(id, name)| {
             let (asked, syncs) = (engine.volume_stats(id), engine.sync_stats(id));
-            VolumeStat::of(name, asked, syncs, all.clients(id), owner.backend(id).far())
+            VolumeStat::of(name, asked, syncs, all.clients(id), far(owner, id))
         });
         stats.collect()
     }
@@ -117,7 +118,10 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables: shown_tunables(elevator),
             internals: internals.numbers,
-            far: backend.filter(|_| !config.is_pool).and_then(Backend::far).map(FarStat::of),
+            far: backend
+                .filter(|_| !config.is_pool)
+                .and_then(|backend| backend.far(at))
+                .map(FarStat::of),
             modelled: backend.and_then(|backend| backend.modelled(at)).map(|stats| ModelledStat {
                 model: stats.name,
                 servers: stats.servers.map(|servers| servers.servers),

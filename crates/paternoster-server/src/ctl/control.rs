@@ -194,7 +194,7 @@ pub trait Control: Send + Sync + 'static {
         self.volume(name)
     }
 
-    /// Leaves the server of a volume, which may then restart: requests wait.
+    /// Disconnects from the server of a volume, which may then restart: requests wait.
     fn quiesce_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         self.volume(name)
     }

@@ -104,7 +104,7 @@ pub enum VolumeStage {
     Ready,
     /// A sync has failed: flushes and FUA writes get errors until it is reopened.
     Poisoned,
-    /// Its server was left for a restart, and requests wait until it is resumed.
+    /// Its server is disconnected for a restart, and requests wait until it is resumed.
     Quiesced,
     /// It is being removed, and clients may still leave.
     Draining,

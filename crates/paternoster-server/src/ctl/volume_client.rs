@@ -74,7 +74,7 @@ pub fn reopen_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
     change(path, Method::POST, &format!("{}/reopen", volume(name)), &Value::Null)
 }
 
-/// Has the server of a volume be left, which may then restart.
+/// Has the server of a volume be disconnected, which may then restart.
 pub fn quiesce_volume(path: &Path, name: &str) -> Result<Changed, CtlError> {
     change(path, Method::POST, &format!("{}/quiesce", volume(name)), &Value::Null)
 }

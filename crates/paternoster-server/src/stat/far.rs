@@ -18,7 +18,7 @@ figures! {
     /// Whether a connection was lost after writes that were not flushed: flushes get errors until
     /// it is opened again, by a restart or as a volume.
     in_doubt: bool, Flag, metric "far_in_doubt" = stats.in_doubt;
-    /// Whether it was left for a restart: requests wait until the volume is resumed.
+    /// Whether it is disconnected for a restart: requests wait until the volume is resumed.
     quiesced: bool, Flag, metric "far_quiesced" = stats.quiesced == Quiesced::Yes;
     /// The median time of its answers to reads and writes in the last 10 to 20 seconds, if there
     /// were at least 16.

@@ -71,7 +71,7 @@ fn clients_wait_for_a_server_that_restarts_and_nothing_is_in_doubt() {
         for name in ["a", "b"] {
             let left = rig.control().quiesce_volume(name).expect("it is connected");
             assert_eq!(left.state, VolumeStage::Quiesced);
-            assert!(left.why.is_some_and(|why| why.contains("until it is resumed")));
+            assert!(left.why.is_some_and(|why| why.contains("requests wait")));
         }
         a.ask(Command::Read { offset: 4096, len: 512, df: false });
         far.stop();
@@ -102,7 +102,7 @@ fn volume_is_quiesced_where_it_can_be() {
     let refused = |error: CatalogueError| error.to_string();
     let control = rig.control();
     let none = refused(control.quiesce_volume("m").expect_err("it is a model"));
-    assert!(none.ends_with("it is no export of another server"), "{none}");
+    assert!(none.ends_with("it is not backed by a remote NBD server"), "{none}");
     let none = refused(control.resume_volume("m").expect_err("it is a model"));
     assert!(none.contains("cannot be quiesced"), "{none}");
     assert!(control.quiesce_volume("x").is_err());
@@ -112,6 +112,43 @@ fn volume_is_quiesced_where_it_can_be() {
     control.resume_volume("a").expect("its server is there");
     rig.end();
     far.stop();
+}
+
+/// Whether its server is quiesced or lost: what waits for it keeps no place in the device.
+#[test]
+fn volume_whose_server_is_away_stops_no_other_volume_of_its_pool() {
+    let (mut away, there) = (Far::start(), Far::start());
+    let rig = Rig::start(&format!(
+        "[pools.p]\nbackend = \"nbd\"\ndevice = \"all\"\ndepth = 4\nreconnect = \"1m\"\n\
+         [volumes.a]\npool = \"p\"\nuri = \"nbd+unix:///one?socket={}\"\n\
+         [volumes.b]\npool = \"p\"\nuri = \"nbd+unix:///one?socket={}\"\n",
+        away.socket(),
+        there.socket()
+    ));
+    let (mut a, mut b) = (rig.client("a"), rig.client("b"));
+    b.write(0, &[7; 512]);
+    for is_quiesced in [true, false] {
+        if is_quiesced {
+            rig.control().quiesce_volume("a").expect("it is connected");
+        }
+        away.stop();
+        for _ in 0..64 {
+            a.ask(Command::Read { offset: 0, len: 512, df: false });
+        }
+        for _ in 0..64 {
+            assert_eq!(b.read(0, 512), [7; 512][..]);
+        }
+        b.call(Command::Flush).expect("its server is there");
+        away.start_again();
+        if is_quiesced {
+            rig.control().resume_volume("a").expect("it was quiesced");
+        }
+        for _ in 0..64 {
+            assert!(a.reply().result.is_ok());
+        }
+    }
+    rig.end();
+    [away, there].iter_mut().for_each(Far::stop);
 }
 
 /// Where a client waits, its volume has to be resumed for that; else its server is not needed.

@@ -116,7 +116,8 @@ fn weights_change_by_a_reload_while_the_far_server_is_away() {
     assert!(stat.uri.ends_with("far.sock") && stat.lost > 0, "{stat:?}");
     assert!(disks[0].warnings.iter().any(|line| line.contains("has been lost for")), "{disks:?}");
     let begin = Instant::now();
-    front.shut_down().expect("nothing was written that it would have to flush");
+    let ended = front.shut_down().expect_err("what it cannot reach it cannot flush");
+    assert!(format!("{ended:#}").contains("the last flush failed"), "{ended:#}");
     assert!(begin.elapsed() < Duration::from_secs(5), "and does not wait for");
 }
 

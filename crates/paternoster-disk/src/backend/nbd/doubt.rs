@@ -41,6 +41,8 @@ pub(super) struct Doubt {
     /// Those of them that are durable.
     durable: u64,
     is_raised: bool,
+    /// Whether a FLUSH has succeeded: before, what others have written may not be durable.
+    has_flushed: bool,
 }
 
 impl Doubt {
@@ -63,20 +65,22 @@ impl Doubt {
     /// A FLUSH that covers so much has succeeded.
     pub(super) fn handle_flush(&mut self, covered: u64) {
         self.durable = self.durable.max(covered);
+        self.has_flushed = true;
     }
 
     /// A connection was lost. Returns whether something is in doubt by that which was not.
     pub(super) fn handle_loss(&mut self) -> bool {
         let is_new = self.after_reconnect == AfterReconnect::Doubt
-            && self.has_unflushed()
+            && self.answered > self.durable
             && !self.is_raised;
         self.is_raised |= is_new;
         is_new
     }
 
-    /// Whether something was answered that no FLUSH has made durable.
-    pub(super) fn has_unflushed(&self) -> bool {
-        self.answered > self.durable
+    /// Whether everything that was ever answered is durable: also what an earlier connection of
+    /// this volume was answered, by this process or another one.
+    pub(super) fn is_durable(&self) -> bool {
+        self.has_flushed && self.answered <= self.durable && !self.is_raised
     }
 
     /// A FLUSH has failed: what it covers may be lost.
@@ -107,6 +111,20 @@ mod tests {
         let covered = doubt.covered();
         doubt.handle_flush(covered);
         assert!(doubt.is_raised(), "no later flush tells what was lost");
+    }
+
+    #[test]
+    fn nothing_is_durable_before_the_first_flush() {
+        let mut doubt = Doubt::new(AfterReconnect::Doubt, true);
+        assert!(!doubt.is_durable(), "another process may have written");
+        doubt.handle_flush(doubt.covered());
+        assert!(doubt.is_durable());
+        doubt.handle_answer();
+        assert!(!doubt.is_durable());
+        doubt.handle_flush(doubt.covered());
+        assert!(doubt.is_durable());
+        doubt.raise();
+        assert!(!doubt.is_durable());
     }
 
     #[test]

@@ -74,7 +74,7 @@ use self::link::{Link, Loss, RECEIVED, SENT};
 use self::notices::Notices;
 use self::outage::Outage;
 use self::queue::{Pending, Queue};
-use self::quiesce::Stage;
+use self::quiesce::{Flush, Stage};
 use self::recover::Probe;
 use self::service::Service;
 use self::wire::{command, errno, in_parts};
@@ -113,8 +113,10 @@ pub struct FarStats {
     pub sent_again: u64,
     /// Whether what was answered and not flushed is in doubt.
     pub in_doubt: bool,
-    /// Whether it is left for a restart.
+    /// Whether it was disconnected for a restart.
     pub quiesced: Quiesced,
+    /// Whether requests wait for it.
+    pub is_paused: bool,
     /// How long it has taken to answer reads and writes in the last 10 to 20 seconds; none where it
     /// answered few.
     pub recent: Option<ServiceTimes>,
@@ -152,6 +154,8 @@ pub struct NbdBackend {
     useful_since: Option<Instant>,
     outage: Option<Outage>,
     quiesce: Stage,
+    /// The FLUSH behind which the server is left, until it is answered.
+    flush: Option<Flush>,
     service: Service,
     /// In what the server has become another one: then nothing is asked of it any more.
     changed: Option<String>,
@@ -223,7 +227,8 @@ impl NbdBackend {
             probe: None,
             useful_since: None,
             outage: None,
-            quiesce: Stage::Running,
+            quiesce: Stage::InUse,
+            flush: None,
             service: Service::default(),
             changed: None,
             notices: Notices::ready(notices),
@@ -256,7 +261,7 @@ impl NbdBackend {
     fn judge(&self, transfer: Transfer) -> Fate {
         let done = |len| Fate::Over(Transferred::new(Ok(len), Buffers::new()));
         match transfer {
-            Transfer::Sync { .. } if self.is_durable() && !self.is_connected() => done(0),
+            Transfer::Sync { .. } if self.is_durable() && !self.may_ask() => done(0),
             _ if self.changed.is_some() || self.outage.is_some_and(|outage| outage.fails()) => {
                 Fate::Over(Transferred::given_up(Errno::IO))
             }
@@ -277,7 +282,12 @@ impl NbdBackend {
 
     /// Whether everything that was answered is durable, so that a sync succeeds without the server.
     fn is_durable(&self) -> bool {
-        self.changed.is_none() && !self.doubt.has_unflushed() && !self.doubt.is_raised()
+        self.changed.is_none() && self.doubt.is_durable()
+    }
+
+    /// Whether the server may be asked: it is not away for good or for a while.
+    fn may_ask(&self) -> bool {
+        self.is_connected() && !self.outage.is_some_and(|outage| outage.fails())
     }
 
     /// Whether more may be asked of a connection.
@@ -362,7 +372,7 @@ impl NbdBackend {
             // It was not carried out.
             return self.put_back(vec![pending]);
         }
-        if !matches!(pending.transfer, Transfer::Sync { .. }) {
+        if matches!(pending.transfer, Transfer::Read { .. } | Transfer::Write { .. }) {
             self.service.count(self.now, self.now.saturating_since(since));
         }
         let len = pending.transfer.len();
@@ -533,8 +543,8 @@ impl Backend for NbdBackend {
             .is_raised()
             .then(|| format!("{uri} may have lost writes that were not flushed: flushes get EIO"));
         let quiesced = match self.quiesce {
-            Stage::Away { since } => Some(format!(
-                "{uri} has been quiesced for {} s: what is asked for waits until it is resumed",
+            Stage::Quiesced { since } => Some(format!(
+                "{uri} has been quiesced for {} s: requests wait until `ctl volume resume`",
                 now.saturating_since(since).as_nanos() / 1_000_000_000
             )),
             _ => None,
@@ -543,7 +553,11 @@ impl Backend for NbdBackend {
         [outage, quiesced, changed, doubt, slow].into_iter().flatten().collect()
     }
 
-    fn far(&self) -> Option<FarStats> {
+    fn is_paused(&self) -> bool {
+        self.quiesce.holds() || self.outage.is_some_and(|outage| outage.waits())
+    }
+
+    fn far(&self, now: Instant) -> Option<FarStats> {
         let connections = self.links.iter().flatten().count();
         Some(FarStats {
             uri: self.options.uri.clone(),
@@ -552,7 +566,8 @@ impl Backend for NbdBackend {
             sent_again: self.sent_again,
             in_doubt: self.doubt.is_raised(),
             quiesced: self.quiesce.shown(),
-            recent: self.service.recent(self.now),
+            is_paused: self.is_paused(),
+            recent: self.service.recent(now),
             usual: self.service.usual(),
         })
     }

@@ -36,6 +36,11 @@ impl Outage {
         Self { since, state: State::Waits }
     }
 
+    /// Whether requests wait.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.state, State::Waits)
+    }
+
     /// Whether requests fail at once.
     pub(super) fn fails(&self) -> bool {
         matches!(self.state, State::Fails)

@@ -1,14 +1,14 @@
-//! Leaves the server in good order for its planned restart, and comes back to it.
+//! Disconnects from the server for its planned restart, and connects again.
 //!
 //! ```text
-//!   in use ─quiesce─▶ draining ─all is answered─▶ flushing ─FLUSH succeeds─▶ away ─resume─▶ in use
-//!      ▲                 │                           │
-//!      └─────────────────┴───────────────────────────┘ a connection is lost, or the FLUSH fails
+//!   in use ─quiesce─▶ draining ─answered─▶ flushing ─FLUSH succeeds─▶ quiesced ─resume─▶ in use
+//!      ▲                 │                    │
+//!      └─────────────────┴────────────────────┘ a connection is lost, or the FLUSH fails
 //! ```
 //!
 //! Requests wait from the first step on. Nothing is unflushed when the connections end, so nothing
 //! is in doubt when there are new ones, and the time of [`NbdOptions::reconnect`] begins with
-//! `resume`.
+//! `resume`. A server that cannot flush has promised nothing, and is not asked to.
 //!
 //! [`NbdOptions::reconnect`]: super::NbdOptions::reconnect
 
@@ -29,9 +29,9 @@ use super::wire::errno;
 pub enum Quiesced {
     /// It is in use.
     No,
-    /// What it was asked is being answered and flushed.
+    /// Requests in flight are being answered and flushed.
     UnderWay,
-    /// Everything is durable, and there is no connection: requests wait for `resume`.
+    /// There is no connection, and requests wait for `resume`.
     Yes,
     /// It is in use, as the last attempt failed.
     Failed(QuiesceError),
@@ -40,12 +40,15 @@ pub enum Quiesced {
 /// Why a volume cannot be quiesced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum QuiesceError {
-    /// It is no export of another server.
-    #[error("it is no export of another server")]
+    /// It has no server.
+    #[error("it is not backed by a remote NBD server")]
     NoServer,
     /// There is no connection on which to flush.
     #[error("its server is not connected")]
     NotConnected,
+    /// An earlier loss may have taken writes that a FLUSH now would call durable.
+    #[error("writes that were not flushed may be lost already: reopen it first")]
+    InDoubt,
     /// The connection ended before everything was durable.
     #[error("a connection to its server was lost before everything was durable")]
     Lost,
@@ -60,14 +63,15 @@ pub enum QuiesceError {
 /// How far that is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    Running,
+    InUse,
     Draining,
-    Flushing(Flush),
-    Away { since: Instant },
+    Flushing,
+    Quiesced { since: Instant },
     Failed(QuiesceError),
 }
 
-/// The FLUSH behind which the server is left.
+/// The FLUSH behind which the server is left. Its error is told though nobody waits for it any
+/// more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flush {
     cookie: u64,
@@ -80,23 +84,18 @@ pub(super) struct Flush {
 impl Stage {
     /// Whether requests wait.
     pub(super) fn holds(self) -> bool {
-        matches!(self, Self::Draining | Self::Flushing(_) | Self::Away { .. })
+        matches!(self, Self::Draining | Self::Flushing | Self::Quiesced { .. })
     }
 
-    pub(super) fn is_away(self) -> bool {
-        matches!(self, Self::Away { .. })
-    }
-
-    /// The FLUSH that is not answered.
-    pub(super) fn flush(self) -> Option<Flush> {
-        if let Self::Flushing(flush) = self { Some(flush) } else { None }
+    pub(super) fn is_quiesced(self) -> bool {
+        matches!(self, Self::Quiesced { .. })
     }
 
     pub(super) fn shown(self) -> Quiesced {
         match self {
-            Self::Running => Quiesced::No,
-            Self::Draining | Self::Flushing(_) => Quiesced::UnderWay,
-            Self::Away { .. } => Quiesced::Yes,
+            Self::InUse => Quiesced::No,
+            Self::Draining | Self::Flushing => Quiesced::UnderWay,
+            Self::Quiesced { .. } => Quiesced::Yes,
             Self::Failed(error) => Quiesced::Failed(error),
         }
     }
@@ -105,26 +104,26 @@ impl Stage {
 impl NbdBackend {
     /// Has requests wait, unless they do.
     pub(super) fn begin_quiesce(&mut self) -> Result<(), QuiesceError> {
-        if self.quiesce.holds() {
-            return Ok(());
+        match () {
+            () if self.quiesce.holds() => return Ok(()),
+            () if self.doubt.is_raised() => return Err(QuiesceError::InDoubt),
+            () if self.changed.is_some() || !self.may_ask() => {
+                return Err(QuiesceError::NotConnected);
+            }
+            () => self.quiesce = Stage::Draining,
         }
-        let is_lost = self.outage.is_some() || self.changed.is_some();
-        if is_lost || !self.is_connected() {
-            return Err(QuiesceError::NotConnected);
-        }
-        self.quiesce = Stage::Draining;
         Ok(())
     }
 
-    /// Flushes when everything that was sent is answered, and leaves where nothing is to be
+    /// Flushes when everything that was sent is answered, and disconnects where nothing is to be
     /// flushed.
     pub(super) fn go_on_quiescing(&mut self) {
-        let is_busy = !self.sent.is_empty() || self.probe.is_some();
+        let is_busy = !self.sent.is_empty() || self.probe.is_some() || self.flush.is_some();
         if is_busy || !matches!(self.quiesce, Stage::Draining) {
             return;
         }
-        if !self.doubt.has_unflushed() {
-            return self.leave_server();
+        if !self.far.flushes() || self.doubt.is_durable() {
+            return self.disconnect();
         }
         let open = |link: &Option<Link>| link.as_ref().is_some_and(Link::is_open);
         let Some(index) = self.links.iter().position(open) else { return };
@@ -133,7 +132,8 @@ impl NbdBackend {
         let link = self.links[index].as_mut().expect("it is open");
         if link.ask(cookie, Command::Flush).is_ok() {
             let (since, covers) = (self.now, self.doubt.covered());
-            self.quiesce = Stage::Flushing(Flush { cookie, link: index, since, covers });
+            self.flush = Some(Flush { cookie, link: index, since, covers });
+            self.quiesce = Stage::Flushing;
         }
     }
 
@@ -143,13 +143,15 @@ impl NbdBackend {
         cookie: u64,
         result: &Result<Answer, RemoteError>,
     ) -> bool {
-        let Some(flush) = self.quiesce.flush().filter(|flush| flush.cookie == cookie) else {
+        let Some(flush) = self.flush.take_if(|flush| flush.cookie == cookie) else {
             return false;
         };
         match result {
             Ok(_) => {
                 self.doubt.handle_flush(flush.covers);
-                self.leave_server();
+                if matches!(self.quiesce, Stage::Flushing) {
+                    self.disconnect();
+                }
             }
             Err(remote) => {
                 // A later FLUSH may succeed without what this one has lost.
@@ -161,21 +163,20 @@ impl NbdBackend {
         true
     }
 
-    fn leave_server(&mut self) {
-        self.quiesce = Stage::Away { since: self.now };
+    fn disconnect(&mut self) {
+        self.quiesce = Stage::Quiesced { since: self.now };
+        self.outage = None;
         self.leave_all();
         self.close_left();
         self.end_syncs(Ok(0));
-        let text = format!(
-            "{} is quiesced: everything is durable, and requests wait until it is resumed",
-            self.options.uri
-        );
+        let uri = &self.options.uri;
+        let text = format!("{uri} is quiesced: requests wait until it is resumed");
         self.notices.info(Subject::Quiesced, text);
     }
 
-    /// Gives up to leave the server, if that is under way.
+    /// Gives the attempt up, if one is under way.
     pub(super) fn fail_quiesce(&mut self, error: QuiesceError) {
-        if self.quiesce.holds() && !self.quiesce.is_away() {
+        if self.quiesce.holds() && !self.quiesce.is_quiesced() {
             self.quiesce = Stage::Failed(error);
             let text = format!("{} is not quiesced: {error}", self.options.uri);
             self.notices.warn(Subject::Quiesced, text);
@@ -185,8 +186,8 @@ impl NbdBackend {
     /// Has requests go on.
     pub(super) fn end_quiesce(&mut self) {
         self.fail_quiesce(QuiesceError::Resumed);
-        if self.quiesce.is_away() {
-            self.quiesce = Stage::Running;
+        if self.quiesce.is_quiesced() {
+            self.quiesce = Stage::InUse;
             self.outage = Some(Outage::new(self.now));
             self.useful_since = None;
             self.dialer.want_first(true);

@@ -59,6 +59,7 @@ impl NbdBackend {
         let Some(link) = self.links[index].take() else { return };
         self.lost += 1;
         link.close();
+        self.flush.take_if(|flush| flush.link == index);
         let outstanding = self.take_outstanding(index);
         self.tell_loss(loss, outstanding.len());
         if loss.is_given_up() || self.changed.is_some() {
@@ -192,7 +193,7 @@ impl NbdBackend {
             self.notices.warn(Subject::Doubt, text);
         }
         self.fail_doubtful_syncs();
-        let is_wanted = self.changed.is_none() && !self.quiesce.is_away();
+        let is_wanted = self.changed.is_none() && !self.quiesce.is_quiesced();
         if is_wanted && self.links.iter().all(Option::is_none) {
             let useful = self.useful_since.take();
             let was_useful = useful.is_some_and(|since| self.now >= since + USEFUL_LIFE);
@@ -234,7 +235,7 @@ impl NbdBackend {
     fn oldest(&self) -> Option<(Instant, usize)> {
         let sent = self.sent.values().next().map(|sent| (sent.since, sent.link));
         let probe = self.probe.map(|probe| (probe.since, 0));
-        let flush = self.quiesce.flush().map(|flush| (flush.since, flush.link));
+        let flush = self.flush.map(|flush| (flush.since, flush.link));
         sent.into_iter().chain(probe).chain(flush).min()
     }
 
@@ -272,6 +273,8 @@ impl NbdBackend {
 
     /// Closes all connections, and has everything fail that waits or is outstanding.
     fn give_everything_up(&mut self) {
+        self.fail_quiesce(QuiesceError::Lost);
+        self.flush = None;
         let has_links = self.links.iter().any(Option::is_some);
         self.links.iter_mut().filter_map(Option::take).for_each(Link::close);
         for (cookie, sent) in std::mem::take(&mut self.sent) {
@@ -307,7 +310,7 @@ impl NbdBackend {
                     let text = format!("{} cannot be used: {why}", self.options.uri);
                     self.notices.warn(Subject::Unreachable, text);
                 }
-                Told::Dialed(..) if self.changed.is_some() || self.quiesce.is_away() => {}
+                Told::Dialed(..) if self.changed.is_some() || self.quiesce.holds() => {}
                 Told::Dialed(index, dialed) => self.handle_dialed(index, *dialed),
             }
         }

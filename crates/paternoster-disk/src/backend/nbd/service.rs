@@ -73,7 +73,7 @@ impl Service {
         let micros = |time: Nanos| time.as_nanos() / 1000;
         (recent.p50.as_nanos() >= SLOW * usual.p50.as_nanos()).then(|| {
             format!(
-                "takes {} us to answer (median), and usually {} us",
+                "answers within {} us (median of the last 10 to 20 s), usually within {} us",
                 micros(recent.p50),
                 micros(usual.p50)
             )
@@ -110,7 +110,10 @@ mod tests {
         assert_eq!(service.warning(at(10_000)), None, "most of what is recent is short");
         (0..20).for_each(|_| service.count(at(20_000), LONG));
         let text = service.warning(at(20_000)).unwrap_or_default();
-        assert!(text.starts_with("takes ") && text.contains(" us to answer"), "{text}");
+        assert!(
+            text.starts_with("answers within ") && text.contains(", usually within "),
+            "{text}"
+        );
         assert_eq!(service.warning(at(40_000)), None, "nothing is recent");
         (0..300).for_each(|_| service.count(at(40_000), LONG));
         assert_eq!(service.warning(at(40_000)), None, "by now that is usual");
