@@ -96,6 +96,20 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { bail!("{name} failed: {status}") }
 }
 
+/// Runs `command`, and returns what it prints; an exit status other than 0 is an error, with what
+/// it says of that.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).display().to_string();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("{name} does not start"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("{name} failed: {}: {said}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{name} prints no UTF-8"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

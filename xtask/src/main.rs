@@ -9,6 +9,7 @@ mod bench_live;
 mod bench_sched;
 mod build;
 mod cargo;
+mod ceph;
 mod commit;
 mod compare;
 mod dashboard;

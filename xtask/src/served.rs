@@ -1,4 +1,5 @@
-//! A server of volumes by shared memory, as the tests of other people's front-ends start it.
+//! A server as tests start it, and the configuration of one whose volume is served by shared
+//! memory, for other people's front-ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -17,9 +18,10 @@ pub(crate) const SOCKET: &str = "gold.vhost";
 /// Bytes of its disk.
 const DISK: u64 = 64 << 20;
 
-/// A server that runs, with a disk `d` and an export `gold`.
+/// A server that runs in a directory.
 pub(crate) struct Server {
     dir: PathBuf,
+    program: PathBuf,
     process: KilledOnDrop,
 }
 
@@ -45,16 +47,32 @@ pub(crate) fn prepare(dir: &Path, server: &str, of_disk: &str, of_export: &str) 
 impl Server {
     /// Starts it in a directory that was prepared, and waits until front-ends can attach.
     pub(crate) fn start(dir: PathBuf) -> Result<Self> {
-        let mut command = Command::new(cargo::tested()?);
+        // A URI of NBD, and then this.
+        let (server, said) = Self::launch(dir, 2)?;
+        let line = said.last().map_or("", String::as_str);
+        ensure!(line == format!("vhost-user {SOCKET}"), "the server said {line}");
+        Ok(server)
+    }
+
+    /// Starts it, and waits until it has said where clients reach so many exports: its lines.
+    pub(crate) fn launch(dir: PathBuf, exports: usize) -> Result<(Self, Vec<String>)> {
+        let program = cargo::tested()?;
+        let mut command = Command::new(&program);
         command.arg("serve").arg("server.toml").current_dir(&dir).stdin(Stdio::null());
         let log = fs::OpenOptions::new().create(true).append(true).open(dir.join("server.log"))?;
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().context("the server")?;
         let said = child.stdout.take().context("it is piped")?;
         let process = KilledOnDrop(child);
-        // A URI of NBD, and then this.
-        let line = BufReader::new(said).lines().nth(1).context("the server has not started")??;
-        ensure!(line == format!("vhost-user {SOCKET}"), "the server said {line}");
-        Ok(Self { dir, process })
+        let said = BufReader::new(said).lines().take(exports).collect::<Result<Vec<_>, _>>()?;
+        ensure!(said.len() == exports, "the server has not started: see {}", dir.display());
+        Ok((Self { dir, program, process }, said))
+    }
+
+    /// Asks it something by `paternoster ctl`: what that prints.
+    pub(crate) fn ctl(&self, args: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.args(["ctl", "--ctl", "ctl.sock"]).args(args).current_dir(&self.dir);
+        cargo::output(&mut command)
     }
 
     /// Kills it while requests wait for it, and starts the next.

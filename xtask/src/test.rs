@@ -12,7 +12,7 @@
 
 use crate::not_run::NotedFile;
 use crate::{
-    audit, bench_sched, cargo, fio_judge, guest, oracle, packages, peers, test_binaries, tidy,
+    audit, bench_sched, cargo, ceph, fio_judge, guest, oracle, packages, peers, test_binaries, tidy,
 };
 use anyhow::{Result, bail};
 use paternoster_bench::{NotRun, idle};
@@ -27,10 +27,14 @@ pub(crate) struct Args {
     /// Check what needs a kernel of one's own, in a virtual machine, and nothing else
     #[arg(long)]
     guest: bool,
+    /// Check in front of a Ceph cluster, and nothing else
+    #[arg(long, conflicts_with = "guest")]
+    ceph: bool,
     /// Check with a front-end that Debian 13 has, for so many seconds in each of six servers, and
     /// nothing else
     #[arg(long, value_name = "SECONDS", default_missing_value = "60", num_args = 0..=1)]
-    #[arg(conflicts_with = "guest", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(conflicts_with_all = ["guest", "ceph"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     peers: Option<u32>,
 }
 
@@ -146,6 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match args.peers {
         Some(seconds) => peers::run(Duration::from_secs(seconds.into())),
         None if args.guest => guest::run(),
+        None if args.ceph => ceph::run(),
         None => run_steps(),
     }
 }

@@ -18,7 +18,8 @@ pub(super) struct Sample {
 }
 
 /// fio at work as an NBD client.
-pub(crate) struct Client {
+#[derive(Debug)]
+pub struct Client {
     uri: String,
     process: Child,
 }
@@ -30,7 +31,7 @@ pub(super) fn fio(uri: &str, options: &[impl AsRef<str>]) -> Result<String> {
 
 impl Client {
     /// Starts it on so many bytes.
-    pub(crate) fn start(uri: &str, size: u64, options: &[impl AsRef<str>]) -> Result<Self> {
+    pub fn start(uri: &str, size: u64, options: &[impl AsRef<str>]) -> Result<Self> {
         let process = Command::new("fio")
             .args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1"])
             .arg(format!("--size={size}"))
@@ -45,7 +46,7 @@ impl Client {
     }
 
     /// Waits for its end; returns its report, which is JSON.
-    pub(crate) fn report(self) -> Result<String> {
+    pub fn report(self) -> Result<String> {
         let output = self.process.wait_with_output().context("waiting for fio")?;
         if !output.status.success() {
             let said = [output.stderr, output.stdout].concat();
@@ -112,7 +113,7 @@ fn job(report: &str) -> Result<Job> {
 }
 
 /// Reads and writes a second by a report.
-pub(crate) fn rates(report: &str) -> Result<f64> {
+pub fn rates(report: &str) -> Result<f64> {
     let Job { read, write } = job(report)?;
     Ok(read.iops + write.iops)
 }

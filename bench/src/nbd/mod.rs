@@ -14,7 +14,7 @@
 //!   one_by_one   one request at a time, with its costs, and one server up at a time
 //! ```
 
-pub(crate) mod fio;
+pub mod fio;
 mod load;
 mod one_by_one;
 mod servers;

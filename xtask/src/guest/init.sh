@@ -21,7 +21,7 @@ threads = ${threads:-1}
 [disks.d]
 path = "$1"
 scheduler = "${scheduler:-auto}"
-cache = "direct"
+cache = "${cache:-direct}"
 [exports.disk]
 disk = "d"
 vhost_user = "/run/disk.vhost"
@@ -30,6 +30,14 @@ END
     paternoster serve server.toml >uris 2>>server.log &
     server=$!
     within 20 test -s uris
+}
+
+# Has another server go on where the one that runs stops, which ends.
+take_over() {
+    before=$server
+    paternoster serve server.toml --take-over >uris 2>>server.log &
+    server=$!
+    wait "$before"
 }
 
 # Waits until a command succeeds, so many seconds at most.

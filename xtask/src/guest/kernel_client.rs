@@ -1,9 +1,10 @@
-//! The kernel's own NBD client mounts ext4 on an export, and the server is killed and started again
-//! while files are written.
+//! The kernel's own NBD client mounts ext4 on an export. While files are written, ten servers go on
+//! where the one before stops, and then the server is killed and started again. At last a write
+//! fails behind the page cache, which the next server tells.
 //!
-//! nbd-client connects it. To wait for the new server, and where that is, it is told over netlink
-//! (`nbd_netlink.rs`): nbd-client 3.24 of Debian 12 does neither, not even with `-persist`, and the
-//! device then fails all requests once its connections are gone.
+//! nbd-client connects it. Over netlink it hears to wait for the server that comes after the kill,
+//! and where that is (`nbd_netlink.rs`): nbd-client 3.24 of Debian 12 does neither, not even with
+//! `-persist`, and the device then fails all requests once its connections are gone.
 
 use anyhow::{Result, ensure};
 
@@ -12,12 +13,14 @@ use super::machine::Machine;
 /// Bytes of the disk.
 const DISK: u64 = 64 << 20;
 /// What the guest has to have said, in this order, as the beginnings of its lines.
-const EXPECTED: [&str; 5] = [
+const EXPECTED: [&str; 7] = [
     "kernel ",
     "connections 2",
+    "hand-overs 10",
     "clean after a restart ",
     "served 60 files",
     "on the disk 60 files",
+    "failed syncs in the log 1",
 ];
 
 /// Runs the guest, and says what it said.

@@ -6,7 +6,8 @@
 //!                          ├──▶ durability.sh      clients of a server on dm-log-writes
 //!                          │      └─▶ log, record ─▶ judge: what was promised is there
 //!                          ├──▶ the same, where no flush reaches the device: the judge must see it
-//!                          ├──▶ kernel_client.sh   ext4 on the kernel's client, over a restart
+//!                          ├──▶ kernel_client.sh   ext4 on the kernel's client, over hand-overs
+//!                          │                         and a restart, and a write that fails
 //!                          └──▶ shared_memory.sh   ext4 on a server outside, by shared memory
 //! ```
 //!
@@ -54,9 +55,10 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("e2fsck", "/usr/sbin/e2fsck"),
 ];
 /// The guest's own files.
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 6] = [
     ("/init", include_str!("init.sh")),
     ("/durability.sh", include_str!("durability.sh")),
+    ("/failed_write.sh", include_str!("failed_write.sh")),
     ("/files.sh", include_str!("files.sh")),
     ("/kernel_client.sh", include_str!("kernel_client.sh")),
     ("/shared_memory.sh", include_str!("shared_memory.sh")),
@@ -117,7 +119,7 @@ fn check() -> Result<()> {
     }
     let name = "a device without flushes is found out";
     step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
-    let name = "ext4 on the kernel's client survives a restart of the server";
+    let name = "ext4 on the kernel's client survives ten hand-overs and a restart of the server";
     step(name, &mut passed, || Ok(((), kernel_client::check(&machine)?)))?;
     let name = "ext4 by shared memory survives five kills of the server";
     step(name, &mut passed, || Ok(((), shared_memory::check(&machine)?)))?;
