@@ -316,8 +316,8 @@ impl OwnerHandle {
         self.ask(|sender| Message::Volume(VolumeMessage::Grow(volume, size, sender)))
     }
 
-    /// Has requests of a volume wait, and its server left when everything is durable; that may take
-    /// long. Nothing comes where the owner has stopped, or the volume has gone.
+    /// Has requests of a volume wait, and its server disconnected when everything is durable; that
+    /// may take long. Nothing comes where the owner has stopped, or the volume has gone.
     pub(crate) fn quiesce_volume(
         &self,
         volume: VolumeId,

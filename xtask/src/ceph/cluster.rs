@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::cargo;
+use crate::served::Server;
 
 /// The images.
 pub(super) const IMAGES: [&str; 3] = ["v1", "v2", "v3"];
@@ -68,8 +69,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Its directory, in which a server may have its own files.
-    pub(super) fn dir(&self) -> &Path {
+    fn dir(&self) -> &Path {
         self.dir.path()
     }
 
@@ -110,6 +110,35 @@ impl Cluster {
     /// Where an image is served.
     pub(super) fn uri(&self, image: &str) -> String {
         format!("nbd+unix:///{image}?socket={}", self.socket(image).display())
+    }
+
+    /// Starts a server of that configuration, with so many exports, in a directory of that name
+    /// below the cluster's. Its sockets there are `nbd.sock` and `ctl.sock`.
+    pub(super) fn launch(
+        &self,
+        name: &str,
+        toml: &str,
+        exports: usize,
+    ) -> Result<(PathBuf, Server)> {
+        let dir = self.dir().join(name);
+        fs::create_dir(&dir)?;
+        let toml = format!("unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n{toml}");
+        fs::write(dir.join("server.toml"), toml)?;
+        let (server, _) = Server::launch(dir.clone(), exports)?;
+        Ok((dir, server))
+    }
+
+    /// The configuration of a pool of all images, each with a weight.
+    pub(super) fn pool(&self, weights: [u32; 3]) -> String {
+        let volumes = IMAGES.iter().zip(weights).map(|(image, weight)| {
+            let uri = self.uri(image);
+            format!("[volumes.{image}]\npool = \"p\"\nuri = \"{uri}\"\nweight = {weight}\n")
+        });
+        let volumes: String = volumes.collect();
+        format!(
+            "[pools.p]\nbackend = \"nbd\"\ndevice = \"the cluster\"\nscheduler = \"wfq\"\n\
+             depth = 8\n{volumes}"
+        )
     }
 
     /// Stops the OSD for so long.

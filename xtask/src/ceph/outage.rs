@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::cluster::{Cluster, IMAGES, ImageServer, wait_for};
-use super::weights::serving;
 use crate::cargo;
 use crate::served::Server;
 
@@ -16,18 +15,9 @@ use crate::served::Server;
 const STOPPED: Duration = Duration::from_secs(4);
 
 pub(super) fn check(cluster: &Cluster) -> Result<()> {
-    let volumes = IMAGES.map(|image| {
-        format!("[volumes.{image}]\npool = \"p\"\nuri = \"{}\"\n", cluster.uri(image))
-    });
-    let toml = format!(
-        "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[pools.p]\nbackend = \"nbd\"\n\
-         device = \"the cluster\"\n{}",
-        volumes.concat()
-    );
-    let dir = serving(cluster, "outage", &toml)?;
     let [first, second, third] = IMAGES.map(|image| cluster.serve(image));
     let (first, _others) = (first?, [second?, third?]);
-    let (server, _) = Server::launch(dir.clone(), IMAGES.len())?;
+    let (dir, server) = cluster.launch("outage", &cluster.pool([100; 3]), IMAGES.len())?;
     let front = Front { dir, server };
     osd_that_stops(cluster, &front).context("the OSD stops")?;
     let first = image_server_that_dies(cluster, &front, first).context("a qemu-nbd dies")?;
@@ -35,7 +25,7 @@ pub(super) fn check(cluster: &Cluster) -> Result<()> {
     front.server.end()
 }
 
-/// The server, and its front.
+/// Ours, in front of the images, and its directory.
 struct Front {
     dir: PathBuf,
     server: Server,

@@ -1,13 +1,11 @@
 //! Shares in front of Ceph: of tenants of one image, and of images of one pool.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use paternoster_bench::nbd::fio::{Client, rates};
 
 use super::cluster::{Cluster, IMAGES};
-use crate::served::Server;
 
 /// How far a share may be off, as a part of itself.
 const TOLERANCE: f64 = 0.05;
@@ -33,14 +31,12 @@ pub(super) fn check(cluster: &Cluster) -> Result<()> {
 /// Two tenants of one image.
 fn one_image(cluster: &Cluster) -> Result<()> {
     let toml = format!(
-        "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
-         [disks.d]\nbackend = \"nbd\"\nuri = \"{}\"\nscheduler = \"wfq\"\ndepth = 8\n\
+        "[disks.d]\nbackend = \"nbd\"\nuri = \"{}\"\nscheduler = \"wfq\"\ndepth = 8\n\
          [exports.gold]\ndisk = \"d\"\nsize = \"16M\"\nweight = 300\n\
          [exports.free]\ndisk = \"d\"\noffset = \"16M\"\n",
         cluster.uri(IMAGES[0])
     );
-    let dir = serving(cluster, "one", &toml)?;
-    let (server, _) = Server::launch(dir.clone(), 2)?;
+    let (dir, server) = cluster.launch("one", &toml, 2)?;
     for work in ["randread", "randwrite"] {
         holds(&dir, work, &[("gold", 3.0), ("free", 1.0)])?;
     }
@@ -50,28 +46,11 @@ fn one_image(cluster: &Cluster) -> Result<()> {
 /// A tenant for each image, all in one pool. Without it each image would be a disk of its own, and
 /// nobody would share anything.
 fn pool(cluster: &Cluster) -> Result<()> {
-    let volumes = IMAGES.iter().zip([100, 200, 400]).map(|(image, weight)| {
-        let uri = cluster.uri(image);
-        format!("[volumes.{image}]\npool = \"p\"\nuri = \"{uri}\"\nweight = {weight}\n")
-    });
-    let toml = format!(
-        "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[pools.p]\nbackend = \"nbd\"\n\
-         device = \"the cluster\"\nscheduler = \"wfq\"\ndepth = 8\n{}",
-        volumes.collect::<String>()
-    );
-    let dir = serving(cluster, "pool", &toml)?;
-    let (server, _) = Server::launch(dir.clone(), IMAGES.len())?;
+    let toml = cluster.pool([100, 200, 400]);
+    let (dir, server) = cluster.launch("pool", &toml, IMAGES.len())?;
     let weights: Vec<_> = IMAGES.into_iter().zip([1.0, 2.0, 4.0]).collect();
     holds(&dir, "randread", &weights)?;
     server.end()
-}
-
-/// A directory of that configuration.
-pub(super) fn serving(cluster: &Cluster, name: &str, toml: &str) -> Result<PathBuf> {
-    let dir = cluster.dir().join(name);
-    fs::create_dir(&dir)?;
-    fs::write(dir.join("server.toml"), toml)?;
-    Ok(dir)
 }
 
 /// Has all tenants ask for more than there is, and judges what each got.

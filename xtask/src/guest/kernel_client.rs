@@ -2,9 +2,10 @@
 //! where the one before stops, and then the server is killed and started again. At last a write
 //! fails behind the page cache, which the next server tells.
 //!
-//! nbd-client connects it. Over netlink it hears to wait for the server that comes after the kill,
-//! and where that is (`nbd_netlink.rs`): nbd-client 3.24 of Debian 12 does neither, not even with
-//! `-persist`, and the device then fails all requests once its connections are gone.
+//! nbd-client connects it. That requests are to wait for the server that comes after the kill, and
+//! where that is, the kernel is told over netlink (`nbd_netlink.rs`): nbd-client 3.24 of Debian 12
+//! does neither, not even with `-persist`, and the device then fails all requests once its
+//! connections are gone.
 
 use anyhow::{Result, ensure};
 

@@ -148,7 +148,7 @@ pub(super) enum Ask {
         answer: Answer,
     },
 
-    /// Disconnect from a volume's far server, which may then restart
+    /// Disconnect from a volume's remote server, which may then restart
     ///
     /// Requests wait, what was answered is flushed, and then the connections end. Clients stay
     /// connected and wait until `resume`, however long that takes.
@@ -160,7 +160,7 @@ pub(super) enum Ask {
         answer: Answer,
     },
 
-    /// Connect to a volume's far server again, and go on with what waits
+    /// Connect to a volume's remote server again, and go on with what waits
     Resume {
         /// Name of the volume
         name: String,

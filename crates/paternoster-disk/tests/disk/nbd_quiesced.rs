@@ -293,6 +293,26 @@ fn flush_that_fails_ends_it_and_no_later_one_succeeds() {
     });
 }
 
+/// What it refuses as it goes it has not carried out, and not failed to.
+#[test]
+fn server_that_shuts_down_meanwhile_ends_it_without_doubt_of_its_cache() {
+    within_a_minute(|| {
+        let server = server();
+        let trusted = AfterReconnect::Trust;
+        let mut disk = Disk::serve(NbdOptions { after_reconnect: trusted, ..options(&server) });
+        assert_eq!(disk.ask(write(0, 512, 1)), Ok(Vec::new()));
+        server.set(|state| state.shuts_down = true);
+        assert_eq!(disk.quiesce(), Quiesced::Failed(QuiesceError::Lost));
+        server.set(|state| {
+            state.shuts_down = false;
+            state.die(Cache::Kept);
+        });
+        assert_eq!(disk.ask(CommandOp::Flush), Ok(Vec::new()));
+        assert!(!disk.state().in_doubt);
+        disk.end();
+    });
+}
+
 #[test]
 fn server_that_is_lost_cannot_be_quiesced() {
     within_a_minute(|| {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paternoster::Nanos;
-use paternoster_disk::{Backend, FarStats, GrowError, NoGrowth, Quiesced, VolumeId};
+use paternoster_disk::{Backend, FarStats, GrowError, NoGrowth, VolumeId};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
@@ -336,7 +336,7 @@ impl Catalogue {
                 let what = changes.unwrap_or("it is reopened: that").to_owned();
                 Err(CatalogueError::InUse { name: name.clone(), clients: state.clients, what })
             }
-            Some(_) if state.far.as_ref().is_some_and(|far| far.quiesced == Quiesced::Yes) => {
+            Some(_) if state.far.as_ref().is_some_and(FarStats::is_quiesced) => {
                 Err(CatalogueError::Quiesced(name.clone()))
             }
             Some(_) if state.sync_failed => Err(CatalogueError::Poisoned(name.clone())),

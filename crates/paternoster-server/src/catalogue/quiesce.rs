@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paternoster_disk::{FarStats, QuiesceError, Quiesced, VolumeId};
+use paternoster_disk::{FarStats, QuiesceError, VolumeId};
 
 use super::{Catalogue, Disk};
 use crate::ctl::{CatalogueError, VolumeAnswer};
@@ -35,7 +35,7 @@ impl Catalogue {
     pub(crate) fn resume_volume(&self, name: &str) -> Result<VolumeAnswer, CatalogueError> {
         let _turn = self.turn(name)?;
         let (pool, served) = self.served_volume(name)?;
-        if far(&pool, name, served)?.quiesced == Quiesced::Yes {
+        if far(&pool, name, served)?.is_quiesced() {
             pool.answer(&pool.owner.resume_volume(served))?;
         }
         self.volume(name)
@@ -46,9 +46,7 @@ impl Catalogue {
         // What is no volume of a pool is not quiesced.
         let Ok((pool, served)) = self.served_volume(name) else { return Ok(()) };
         match far(&pool, name, served) {
-            Ok(far) if far.quiesced == Quiesced::Yes => {
-                Err(CatalogueError::Quiesced(name.to_owned()))
-            }
+            Ok(far) if far.is_quiesced() => Err(CatalogueError::Quiesced(name.to_owned())),
             _ => Ok(()),
         }
     }
@@ -69,7 +67,7 @@ pub(super) fn connect_anew(
     name: &str,
     served: VolumeId,
 ) -> Result<(), CatalogueError> {
-    if far(pool, name, served)?.quiesced == Quiesced::Yes {
+    if far(pool, name, served)?.is_quiesced() {
         return Err(CatalogueError::Quiesced(name.to_owned()));
     }
     disconnect(pool, name, served)?;

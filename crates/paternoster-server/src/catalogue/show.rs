@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use paternoster_disk::{FarStats, Quiesced, VolumeId};
+use paternoster_disk::{FarStats, VolumeId};
 use serde_json::Value;
 
 use super::image::{check_free, free};
@@ -195,8 +195,8 @@ impl Catalogue {
                 of.state = VolumeStage::Poisoned;
                 of.why = Some("a sync has failed: reopen it".to_owned());
             }
-            let is_quiesced = |far: &FarStats| far.quiesced == Quiesced::Yes;
-            if state.far.as_ref().is_some_and(is_quiesced) && of.state == VolumeStage::Ready {
+            let is_quiesced = state.far.as_ref().is_some_and(FarStats::is_quiesced);
+            if is_quiesced && of.state == VolumeStage::Ready {
                 of.state = VolumeStage::Quiesced;
             }
             let damage = state.damage.map(|damage| damage.to_string());

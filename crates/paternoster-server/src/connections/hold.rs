@@ -12,7 +12,7 @@
 use std::sync::mpsc;
 
 use paternoster::IocId;
-use paternoster_disk::{Command, CommandOp, Fd, Outcome, Quiesced, VolumeId};
+use paternoster_disk::{Command, CommandOp, Fd, Outcome, VolumeId};
 
 use super::quiesce::far;
 use super::removal::{Flusher, own_io_context};
@@ -80,7 +80,7 @@ impl Connections {
     fn files(&self, owner: &DiskOwner) -> Result<Vec<Fd>, String> {
         let file = |volume| match (owner.backend(volume).file(), far(owner, volume)) {
             (Some(file), _) => Some(Ok(file)),
-            (None, Some(far)) if far.quiesced == Quiesced::Yes => {
+            (None, Some(far)) if far.is_quiesced() => {
                 let name = self.label.volumes.named(volume);
                 Some(Err(format!("volume {name:?} is quiesced: resume it first")))
             }

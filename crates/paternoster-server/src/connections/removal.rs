@@ -248,7 +248,7 @@ impl Connections {
                     What::Volume { volume, .. } => {
                         self.label.volumes.close(*volume);
                         owner.close_volume(*volume);
-                        // What waits for a server that was left needs it now.
+                        // Requests that its back end holds need the server now.
                         if !owner.engine().is_volume_idle(*volume) {
                             owner.resume_volume(*volume);
                         }

@@ -204,8 +204,8 @@ const RESOURCES: &[(&str, &[Operation])] = &[
         QUIESCE,
         &[change(
             "POST",
-            "Has requests wait, and disconnects from the server of a far volume once everything \
-             is durable: it may then restart.",
+            "Has requests wait, and disconnects from a volume's remote server once everything is \
+             durable: it may then restart.",
             &[WAIT],
             None,
             &[(200, "Volume"), (202, "Operation")],
@@ -215,7 +215,7 @@ const RESOURCES: &[(&str, &[Operation])] = &[
         RESUME,
         &[change(
             "POST",
-            "Connects to the server of a far volume again, and goes on with what waits.",
+            "Connects to a volume's remote server again, and goes on with what waits.",
             &[WAIT],
             None,
             &[(200, "Volume"), (202, "Operation")],

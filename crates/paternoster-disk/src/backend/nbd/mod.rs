@@ -14,7 +14,7 @@
 //! - [`dialer`]: makes connections, on a thread of its own, after [`pauses`].
 //! - [`recover`]: what becomes of requests when one is lost, and when there is one again.
 //! - [`outage`]: the time between, and when requests fail in it.
-//! - [`quiesce`]: leaves a server that is to restart, so that nothing is in doubt afterwards.
+//! - [`quiesce`]: disconnects for a planned restart, so that nothing is in doubt afterwards.
 //! - [`service`]: how long the server takes to answer.
 //! - [`notices`]: what the log is told of all that.
 //!
@@ -154,7 +154,7 @@ pub struct NbdBackend {
     useful_since: Option<Instant>,
     outage: Option<Outage>,
     quiesce: Stage,
-    /// The FLUSH behind which the server is left, until it is answered.
+    /// The FLUSH after which the server is disconnected, until it is answered.
     flush: Option<Flush>,
     service: Service,
     /// In what the server has become another one: then nothing is asked of it any more.

@@ -13,16 +13,16 @@
 //! [`NbdOptions::reconnect`]: super::NbdOptions::reconnect
 
 use paternoster::Instant;
-use paternoster_nbd::Command;
 use paternoster_nbd::client::{Answer, RemoteError};
+use paternoster_nbd::{Command, NbdError};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use super::NbdBackend;
 use super::link::Link;
 use super::notices::Subject;
 use super::outage::Outage;
 use super::wire::errno;
+use super::{FarStats, NbdBackend};
 
 /// Whether the server behind a volume may restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub(super) enum Stage {
     Failed(QuiesceError),
 }
 
-/// The FLUSH behind which the server is left. Its error is told though nobody waits for it any
-/// more.
+/// The FLUSH after which the server is disconnected. Its error is told also when the attempt has
+/// been given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flush {
     cookie: u64,
@@ -98,6 +98,13 @@ impl Stage {
             Self::Quiesced { .. } => Quiesced::Yes,
             Self::Failed(error) => Quiesced::Failed(error),
         }
+    }
+}
+
+impl FarStats {
+    /// Returns whether the server is disconnected for a restart.
+    pub fn is_quiesced(&self) -> bool {
+        self.quiesced == Quiesced::Yes
     }
 }
 
@@ -153,6 +160,8 @@ impl NbdBackend {
                     self.disconnect();
                 }
             }
+            // It was not carried out, and the attempt has failed by that.
+            Err(remote) if remote.error == NbdError::Shutdown => {}
             Err(remote) => {
                 // A later FLUSH may succeed without what this one has lost.
                 self.doubt.raise();
