@@ -28,5 +28,5 @@ take_over
 if flush /dev/nbd0; then echo "guest: failed, nobody has told the client"; false; fi
 take_over
 if flush /dev/nbd0; then echo "guest: failed, what was told is forgotten"; false; fi
-echo "guest: failed syncs in the log $(grep -c 'a sync failed' server.log)"
+echo "guest: errors of a sync in the log $(grep -c 'a sync failed' server.log)"
 nbd-client -d /dev/nbd0

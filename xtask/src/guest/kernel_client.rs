@@ -21,7 +21,7 @@ const EXPECTED: [&str; 7] = [
     "clean after a restart ",
     "served 60 files",
     "on the disk 60 files",
-    "failed syncs in the log 1",
+    "errors of a sync in the log 1",
 ];
 
 /// Runs the guest, and says what it said.

@@ -33,6 +33,10 @@ pub(super) struct Paused {
 impl Paused {
     /// Takes a request that the back end has ended, if it is of a volume that was paused.
     pub(super) fn take_started(&mut self, rq: RequestId) -> Option<InOrder> {
+        // To look it up would cost every request of every disk a hash.
+        if self.started.is_empty() {
+            return None;
+        }
         self.started.remove(&rq).map(|of| of.order)
     }
 
