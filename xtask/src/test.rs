@@ -6,7 +6,7 @@
 //! computes:
 //!
 //! ```text
-//!   … ── attacks, … ─┬─ guest, dependencies ──────────────┬─ tests, in two lanes ── doctests
+//!   … ── attacks, … ─┬─ guest, dependencies, ceph ────────┬─ tests, in two lanes ── doctests
 //!                    └─ peers, by threads, instructions ──┘
 //! ```
 
@@ -72,7 +72,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -109,6 +109,7 @@ const STEPS: [Step; 20] = [
             audit::check_without_advisories,
         )
     },
+    Step { lane: Lane::Left, ..Step::call("ceph", "cargo xtask test --ceph", ceph::run) },
     Step { lane: Lane::Right, ..Step::call("peers", "cargo xtask test --peers 3", peers_briefly) },
     Step {
         name: "disk by threads",
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn every_step_that_failed_is_listed_with_what_repeats_it_and_why() {
         let failed = [(&STEPS[1], "status 1"), (&STEPS[6], "a.rs:\ntoo long")];
-        let expected = "2 of 20 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
+        let expected = "2 of 21 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
                         tidy: cargo xtask tidy\n    a.rs:\n    too long";
         assert_eq!(list_of_failed(&failed), expected);
     }
