@@ -26,18 +26,9 @@ const LINUX_FILE: &str = "bench/linux-instructions.toml";
 const HEADER: &str = "# Instructions per request, as callgrind counts them. Written by `cargo \
 xtask bench sched --pin`;\n# `cargo xtask test` lets none grow by more than 3 %. Another compiler \
 counts otherwise.\n";
-/// How the counted binary is built: beside the server, whose build has nearly all of it.
-const BUILD: [&str; 9] = [
-    "build",
-    "--release",
-    "--locked",
-    "-p",
-    "paternoster-cli",
-    "-p",
-    "paternoster-bench",
-    "--bin",
-    "instructions",
-];
+/// How the counted binary is built.
+const BUILD: [&str; 7] =
+    ["build", "--release", "--locked", "-p", "paternoster-bench", "--bin", "instructions"];
 /// Requests that a count is taken over.
 const REQUESTS: u32 = 20_000;
 /// Percent by which a count may leave its pin.

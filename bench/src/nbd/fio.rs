@@ -10,11 +10,11 @@ use std::process::{Child, Command, Stdio};
 
 /// What fio measured in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sample {
+pub struct Sample {
     /// Requests per second.
-    pub(super) iops: f64,
+    pub iops: f64,
     /// The latency, in microseconds, that 99 % of the requests stay below.
-    pub(super) p99_us: f64,
+    pub p99_us: f64,
 }
 
 /// fio at work as an NBD client.
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// Whether it has not ended yet.
-    pub(super) fn is_at_work(&mut self) -> Result<bool> {
+    pub fn is_at_work(&mut self) -> Result<bool> {
         Ok(self.process.try_wait().context("asking for fio")?.is_none())
     }
 
@@ -119,7 +119,7 @@ pub fn rates(report: &str) -> Result<f64> {
 }
 
 /// What `report` says.
-pub(super) fn sample(report: &str) -> Result<Sample> {
+pub fn sample(report: &str) -> Result<Sample> {
     let Job { read, write } = job(report)?;
     let done = if read.iops > 0.0 { read } else { write };
     let p99 = done.clat_ns.percentile.get("99.000000").context("fio's report has no p99")?;

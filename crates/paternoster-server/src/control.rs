@@ -157,6 +157,10 @@ impl ControlHandle {
 }
 
 impl Control for ControlHandle {
+    fn instance(&self) -> Option<&str> {
+        self.catalogue.instance()
+    }
+
     fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
         let disks = self.disks();
         let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.stat(detail))).collect();

@@ -4,6 +4,7 @@
 //! is ended after a while. A tool that is missing is a failure that names its Debian package.
 
 mod auto;
+mod controller;
 mod demo;
 mod descriptor_store;
 #[path = "../../../paternoster-disk/tests/disk/support/devices.rs"]

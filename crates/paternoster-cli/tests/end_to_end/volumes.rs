@@ -177,6 +177,37 @@ fn http_answers_with_resources_problems_and_operations() {
     served.end();
 }
 
+#[test]
+fn every_answer_names_the_place_of_records() {
+    let dir = temp_dir();
+    fs::create_dir(dir.path().join("images")).expect("a directory");
+    let served = serve_pool(dir, &format!("state_dir = \"state\"\n{POOL}"));
+    let header = |served: &Served, method: &str, resource: &str| {
+        let url = format!("http://x{resource}");
+        let args =
+            ["-sS", "--unix-socket", "ctl.sock", "-X", method, &url, "-D", "-", "-o", "/dev/null"];
+        let said = run("curl", "curl", &args, served.dir.path());
+        let found = said.lines().find_map(|line| line.strip_prefix("paternoster-instance: "));
+        found.map(|instance| instance.trim().to_owned())
+    };
+    let answers = [
+        ("GET", "/v1/volumes"),
+        ("GET", "/v1/volumes/none"),
+        ("GET", "/nowhere"),
+        ("DELETE", "/v1/stat"),
+        ("GET", "/metrics"),
+    ];
+    let first = header(&served, "GET", "/v1/stat");
+    assert!(first.as_ref().is_some_and(|instance| instance.len() == 36), "{first:?}");
+    for (method, resource) in answers {
+        assert_eq!(header(&served, method, resource), first, "{method} {resource}");
+    }
+    served.terminate();
+    let again = serve_pool(served.leave(), POOL);
+    assert_eq!(header(&again, "GET", "/v1/stat"), None, "nothing outlives it");
+    again.end();
+}
+
 /// A server that was killed, or somebody else, has left them.
 #[test]
 fn images_of_no_volume_are_named_and_stay() {

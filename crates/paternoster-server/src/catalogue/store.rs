@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   state/format               1
+//!   state/instance             4f5c0d6e-5f1c-4d0a-9a52-2f3c9c0e7b11
 //!   state/volumes/vm7.json     {"name": "vm7", "asked": {"pool": "fast", …}, "own_group": true}
 //!   state/exports/backup.json  {"name": "backup", "asked": {"volume": "vm7", …}, …}
 //!   state/groups/%2Fgold.json  {"path": "/gold", "asked": {"weight": 300}}
@@ -31,6 +32,9 @@ use crate::uri::encode;
 /// The layout of the directory and of its files: it grows when one of them means something else.
 const FORMAT: &str = "1";
 const FORMAT_FILE: &str = "format";
+/// What tells this directory from every other, and where the kernel makes such names.
+const INSTANCE: &str = "instance";
+const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
 /// Where files are: the format, and the records of each kind.
 pub(super) const VOLUMES: &str = "volumes";
 pub(super) const EXPORTS: &str = "exports";
@@ -84,6 +88,24 @@ impl Store {
     /// The directory, whose lock goes with it.
     pub(super) fn descriptor(&self) -> Fd {
         self.directory.clone()
+    }
+
+    /// What tells the directory from every other: it is made once, and goes with the records.
+    pub(super) fn instance(&self) -> Result<String> {
+        let path = self.path.join(INSTANCE);
+        let instance = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let new = fs::read_to_string(RANDOM_UUID).context(RANDOM_UUID)?;
+                replace(&self.path, INSTANCE, new.as_bytes()).map(|()| new)
+            }
+            found => found,
+        };
+        let instance = instance.with_context(|| path.display().to_string())?;
+        let instance = instance.trim();
+        if instance.is_empty() || !instance.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!("{} has {instance:?}, and a word of ASCII is allowed", path.display());
+        }
+        Ok(instance.to_owned())
     }
 
     /// Removes what a crash has left, which was never told to anybody.
@@ -228,4 +250,21 @@ pub(super) fn takes_name(name: &str) -> bool {
 /// The file of an object.
 fn file_name(name: &str) -> String {
     format!("{}.json", encode(name.as_bytes(), b""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_has_one_name_which_is_a_word() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = || Store::open(dir.path(), &Passed::default(), Patience::a_while());
+        let first = store().and_then(|store| store.instance()).expect("it is made");
+        assert_eq!((first.len(), first.matches('-').count()), (36, 4), "a UUID");
+        assert_eq!(store().and_then(|store| store.instance()).expect("it stays"), first);
+        fs::write(dir.path().join(INSTANCE), "host seven\n").expect("a file");
+        let why = store().and_then(|store| store.instance()).expect_err("two words").to_string();
+        assert!(why.ends_with("has \"host seven\", and a word of ASCII is allowed"), "{why}");
+    }
 }

@@ -21,6 +21,12 @@ use crate::stat::{Detail, Stat};
 
 /// What the control plane needs of a server.
 pub trait Control: Send + Sync + 'static {
+    /// What tells this server from every other, and from itself installed again; none where nothing
+    /// outlives it.
+    fn instance(&self) -> Option<&str> {
+        None
+    }
+
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self, detail: Detail) -> Result<Stat, StatError>;

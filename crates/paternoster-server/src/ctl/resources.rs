@@ -30,6 +30,8 @@ pub(super) const EXPORT: &str = "/v1/exports/{name}";
 pub(super) const OPERATION: &str = "/v1/operations/{id}";
 pub(super) const EXPORT_CONFIG: &str = "/v1/export-config";
 pub(super) const OPENAPI: &str = "/v1/openapi.json";
+/// The header of every answer that names the server.
+pub(super) const INSTANCE: &str = "paternoster-instance";
 
 /// What can be asked of a resource.
 struct Operation {
@@ -356,11 +358,13 @@ impl Operation {
         let content = |kind: &str, schema: &str| json!({kind: {"schema": reference(schema)}});
         let answers = self.answers.iter().map(|(status, schema)| {
             let kind = if *schema == "Text" { "text/plain" } else { "application/json" };
-            let mut answer = json!({"description": *schema, "content": content(kind, schema)});
+            let header = |what: &str| json!({"description": what, "schema": {"type": "string"}});
+            let mut headers = json!({INSTANCE: header("What tells this `state_dir` from others.")});
             if *status == 202 {
-                let what = json!({"description": "The operation.", "schema": {"type": "string"}});
-                answer["headers"] = json!({"Location": what});
+                headers["Location"] = header("The operation.");
             }
+            let content = content(kind, schema);
+            let answer = json!({"description": schema, "content": content, "headers": headers});
             (status.to_string(), answer)
         });
         let problem = content("application/problem+json", "Problem");

@@ -13,7 +13,8 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::Listener;
@@ -47,6 +48,9 @@ const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// The header of every answer that names the server.
+const INSTANCE: HeaderName = HeaderName::from_static(resources::INSTANCE);
 
 /// The running control plane. Dropping it stops it without waiting.
 #[derive(Debug)]
@@ -173,6 +177,12 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 }
 
 fn router(server: Arc<dyn Control>) -> Router {
+    // A file has it as a word of ASCII.
+    let instance = server.instance().and_then(|name| HeaderValue::from_str(name).ok());
+    let named = map_response(move |mut answer: Response| {
+        answer.headers_mut().extend(instance.clone().map(|instance| (INSTANCE, instance)));
+        future::ready(answer)
+    });
     Router::new()
         .route(STAT, get(stat_page::stat))
         .route(GROUPS, get(group).put(set_group))
@@ -187,6 +197,7 @@ fn router(server: Arc<dyn Control>) -> Router {
         .merge(metrics_router(server))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
+        .layer(named)
 }
 
 /// Answers `GET /metrics`.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use paternoster_load::{LocalServer, judges_figures, report_too_busy};
+use paternoster_load::{LocalServer, OneByOne, judges_figures, least_part, report_too_busy};
 use paternoster_scene::Tenant;
 use paternoster_server::Server;
 use paternoster_server::config::{Config, Listen};
@@ -165,4 +165,62 @@ fn victim_keeps_its_half_whatever_the_connections_of_its_neighbour() {
     }
     front.end().expect("a good end");
     server.shut_down().expect("a good end");
+}
+
+/// Two volumes of one server, and one of another that ends: the others get what they got.
+#[test]
+fn others_of_a_pool_keep_their_rate_where_the_server_of_one_volume_is_gone() {
+    let what = "two volumes beside one whose server is gone";
+    let mut seen = Vec::new();
+    let holds = (0..3).any(|_| {
+        let [before, after] = rates_beside_a_server_that_ends();
+        seen.push((before, after));
+        after >= least_part(0.97) * before
+    });
+    println!("{what}: {seen:.0?} replies a second");
+    if judges_figures() && !holds && seen.iter().any(|(before, _)| *before < 0.9 * FAR_PEAK) {
+        report_too_busy(what);
+    } else {
+        assert!(holds, "{what}: {seen:?} replies a second");
+    }
+}
+
+/// Requests that the server of two volumes serves in a second.
+const FAR_PEAK: f64 = 4_000.0;
+
+/// What two volumes get together while the third has nothing to do, and while its server is gone
+/// and more of its requests wait than the device takes at once; in replies a second.
+fn rates_beside_a_server_that_ends() -> [f64; 2] {
+    let slow = "backend = \"modelled\"\nsize = \"64M\"\nservers = 4\nservice_us = 1000\n\
+                scheduler = \"none\"";
+    let (there, away) = (dir(), dir());
+    let export = "size = \"32M\"\n[exports.other]\ndisk = \"d\"\noffset = \"32M\"";
+    let (server, gone) = (far(&there, slow, export), far(&away, MEMORY, ""));
+    let uri = |dir: &TempDir, export: &str| {
+        format!("nbd+unix:///{export}?socket={}/far.sock", dir.path().display())
+    };
+    let volumes =
+        [("a", uri(&there, "far")), ("b", uri(&there, "other")), ("c", uri(&away, "far"))]
+            .map(|(name, uri)| format!("[volumes.{name}]\npool = \"far\"\nuri = \"{uri}\"\n"));
+    let pool = "[pools.far]\nbackend = \"nbd\"\ndevice = \"far\"\ndepth = 16\nreconnect = \"1m\"\n";
+    let front = LocalServer::from_toml(&format!("{pool}{}", volumes.concat())).expect("it serves");
+    let tenants = ["a", "b"].map(|name| Tenant::reads(100, 1, 16).named(name));
+    let rate = |seed| {
+        let window = front.measure(&tenants, seed, SPAN).expect("all are served");
+        replies(&window.tenants) / window.seconds
+    };
+    let before = rate(1);
+    gone.shut_down().expect("a good end");
+    let third = [Tenant::reads(100, 1, 32).named("c")];
+    let mut waiting = front.connect(&third, 2).expect("its volume is there");
+    waiting.start().expect("its requests are sent");
+    let after = rate(3);
+    let mut client = OneByOne::connect(&front.socket(), "a").expect("a client");
+    client.flush().expect("its server is there");
+    client.end().expect("a good end");
+    drop(waiting);
+    // It cannot flush the third.
+    let _ = front.end();
+    server.shut_down().expect("a good end");
+    [before, after]
 }

@@ -21,6 +21,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use crate::KilledOnDrop;
 
+mod handshakes;
+
 /// How long a server may take until it greets a client.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
@@ -36,6 +38,9 @@ pub struct Args {
     /// MiB of the disk, all of which each run moves
     #[arg(long, default_value_t = 256)]
     size: u64,
+    /// Measure what handshakes cost those who are served without TLS, and nothing else
+    #[arg(long, conflicts_with = "size")]
+    handshakes: bool,
 }
 
 /// What a run does.
@@ -68,6 +73,9 @@ struct Run {
 /// Measures, with this executable.
 pub fn run(args: &Args, paternoster: &Path) -> Result<()> {
     ensure!(args.rounds > 0 && args.size > 0, "rounds and size are at least 1");
+    if args.handshakes {
+        return handshakes::run(args.rounds, paternoster);
+    }
     let dir = tempfile::tempdir().context("a directory")?;
     let dir = dir.path();
     make_certificates(dir)?;
