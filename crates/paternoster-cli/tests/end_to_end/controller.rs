@@ -63,12 +63,14 @@ fn volumes(served: &Served) -> Volumes {
 /// The images of its pool, with their bytes, but for what a kill has left half made.
 fn images(served: &Served) -> BTreeMap<String, u64> {
     let images = fs::read_dir(served.path("images")).expect("the pool");
-    let image = |image: fs::DirEntry| {
-        let bytes = image.metadata().expect("it is there").len();
-        (image.file_name().display().to_string(), bytes)
-    };
-    let images = images.map(|entry| image(entry.expect("an image")));
-    images.filter(|(name, _)| !name.starts_with(".new-")).collect()
+    let whole = images.filter_map(|image| {
+        let image = image.expect("an image");
+        let name = image.file_name().display().to_string();
+        // One that is being made or removed may be gone by now.
+        let bytes = (!name.starts_with(".new-")).then(|| image.metadata().ok()).flatten()?.len();
+        Some((name, bytes))
+    });
+    whole.collect()
 }
 
 /// Whether it has what is wanted, and nothing else.
@@ -181,7 +183,8 @@ fn controller_that_is_killed_brings_two_servers_to_what_it_wants() {
     controller.wait().expect("a child");
     assert!(!wanted.log().contains("Traceback"), "{}", wanted.log());
     let again = wanted.log().matches("was installed again").count();
-    assert_eq!(again, 1, "{}", wanted.log());
+    // More than once, where it was killed before it had noted that it had said so.
+    assert!(again >= 1, "{}", wanted.log());
     assert_eq!(instance(&servers[0]), first, "kills change nothing");
     for mut served in servers {
         served.terminate();
