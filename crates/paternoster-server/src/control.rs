@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, Disk, UnderWay, check_have_limits};
 use crate::config::{Config, ROOT};
@@ -39,6 +40,8 @@ pub struct ControlHandle {
     set: Arc<Mutex<SetByRequest>>,
     /// How another server takes over, if one may.
     hand_over: Option<HandOver>,
+    /// The UUID of the directory of records.
+    instance: Option<Uuid>,
 }
 
 impl ControlHandle {
@@ -46,13 +49,19 @@ impl ControlHandle {
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
         let (manager, set) = (ServiceManager::default(), Arc::default());
-        Self { config, file: None, catalogue, manager, set, hand_over: None }
+        Self { config, file: None, catalogue, manager, set, hand_over: None, instance: None }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
     #[must_use]
     pub fn with_file(self, file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()), ..self }
+    }
+
+    /// Names the directory of records.
+    #[must_use]
+    pub(crate) fn with_instance(self, instance: Option<Uuid>) -> Self {
+        Self { instance, ..self }
     }
 
     /// Has this manager told of reloads.
@@ -157,8 +166,8 @@ impl ControlHandle {
 }
 
 impl Control for ControlHandle {
-    fn instance(&self) -> Option<&str> {
-        self.catalogue.instance()
+    fn instance(&self) -> Option<Uuid> {
+        self.instance
     }
 
     fn stat(&self, detail: Detail) -> Result<Stat, StatError> {

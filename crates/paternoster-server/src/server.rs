@@ -20,11 +20,12 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, bail};
 use paternoster_disk::{Fd, IoEngine};
 use rustix::net::{Shutdown, shutdown};
+use uuid::Uuid;
 
 use crate::acceptor::{Acceptor, Listener};
 use crate::acquire::{ForServer, Obstacles, acquire_for_server};
 use crate::admission::{Rooms, raise_descriptors};
-use crate::catalogue::{Catalogue, Groups};
+use crate::catalogue::{Catalogue, Groups, Store};
 use crate::config::{AtStop, Config};
 use crate::control::ControlHandle;
 use crate::export_table::{ExportTable, ServedExports, offer_of};
@@ -90,6 +91,7 @@ impl Server {
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
         let ForServer { io, bound, disks, store, records } = acquired;
+        let instance = store.as_ref().and_then(instance_of);
         let places: Vec<_> = bound.iter().map(|socket| socket.place.clone()).collect();
         let mut uris = uri::of_exports(config, &places);
         let rooms = Rooms::new(config, raise_descriptors());
@@ -141,7 +143,7 @@ impl Server {
         uris.extend(restored);
         let gate = Gate::new()?;
         let acceptor_thread = start_acceptor(listeners, &gate, io, &watch)?;
-        let control = ControlHandle::new(config, catalogue);
+        let control = ControlHandle::new(config, catalogue).with_instance(instance);
         let end_begun = None;
         Ok(Self {
             owners,
@@ -250,6 +252,12 @@ fn exports_of(config: &Config, groups: &Groups) -> Result<Arc<ServedExports>> {
     let tls = tls::load(&config.tls).map_err(tls::Unusable::into_error)?;
     let (tls, identities) = (InForce::new(tls), groups.identities());
     Ok(Arc::new(ServedExports::on(offers.collect(), tls, identities)))
+}
+
+/// The UUID of the directory of records. That it has none is no reason not to serve.
+fn instance_of(store: &Store) -> Option<Uuid> {
+    let made = store.read_or_make_instance();
+    made.inspect_err(|error| tracing::warn!("answers will name no instance: {error:#}")).ok()
 }
 
 /// Where virtual machines attach, a line each.

@@ -1,13 +1,17 @@
-"""Has servers serve the volumes that a file wants, and none beside: `controller.py WANTED`.
+"""Has servers serve the volumes that a file wants: `controller.py WANTED`.
 
-WANTED has, for each server by the path of its control socket, the bodies of its volumes by name:
+WANTED has, for each server by the path of its control socket, what is wanted of each volume: the
+body of its PUT, or null if it is to be removed, with its data:
 
-    {"/run/paternoster/ctl.sock": {"vm1": {"pool": "fast", "size": 1073741824, "weight": 200}}}
+    {"/run/paternoster/ctl.sock": {"vm1": {"pool": "fast", "size": 1073741824}, "vm2": null}}
 
-It is read again each second, and what differs is mended, one request after the other. Nothing is
-remembered but which instance each socket was, beside WANTED: one that is another was installed
-again, and its volumes are made anew, which is said as it is a loss of data. Whatever the controller
-is killed at, the next compares and goes on. Volumes of a server's own file are left alone.
+It is read again each second, and what differs is asked for, one request after the other. What the
+file does not name is left alone. Nothing is ever made smaller. A volume whose image is missing is
+opened again, not made anew.
+
+A new controller compares and continues, wherever the last one was killed. All that it remembers,
+beside WANTED, is the instance that each socket had: another one says that this server has lost its
+records.
 """
 
 import http.client
@@ -19,7 +23,6 @@ import time
 
 PATIENCE_S = 10
 PAUSE_S = 1
-CHANGES = ("size", "weight", "description")  # others need another volume
 
 
 class Refused(Exception):
@@ -63,21 +66,22 @@ class Server:
         return found
 
     def mend(self, wanted):
-        """Does the next of what is to be done: for each volume one request at most."""
+        """The requests that are to be made, one for each volume at most."""
         there = self.volumes()
-        for name in sorted(there.keys() | wanted.keys()):
-            have, want = there.get(name), wanted.get(name)
+        for name, want in sorted(wanted.items()):
+            have, place = there.get(name), f"/v1/volumes/{name}"
             if have and (have["of_file"] or have["state"] in ("creating", "draining")):
                 continue
-            if have and (not want or have["pool"] != want["pool"] or have["state"] == "missing"):
-                yield name, "DELETE", f"/v1/volumes/{name}?data=delete&drain=1s", None
-            elif not have and want:
-                yield name, "PUT", f"/v1/volumes/{name}", want
-            elif have:
-                keys = [key for key in CHANGES if key in want and want[key] != have.get(key)]
-                patch = {key: want[key] for key in keys}
-                if patch:
-                    yield name, "PATCH", f"/v1/volumes/{name}", patch
+            if want is None:
+                if have:
+                    yield name, "DELETE", f"{place}?data=delete&drain=1s", None
+            elif have and have["state"] == "missing":
+                say(self.path, name, "is missing:", have["why"])
+                yield name, "POST", f"{place}/reopen", None
+            elif have and have["size"] > want["size"]:
+                say(self.path, name, "has", have["size"], "bytes and is not made smaller")
+            elif not have or any(have.get(key) != value for key, value in want.items()):
+                yield name, "PUT", place, want
 
 
 def say(*words):
@@ -85,12 +89,14 @@ def say(*words):
 
 
 def note_instance(server, known, place):
-    """Says so where a server is another than it was, and remembers it durably."""
+    """Says so where a server is another than it was, and remembers that."""
     before = known.get(server.path)
-    if server.instance == before:
+    if server.instance is None:
+        say(server.path, "does not say which instance it is")
+    if server.instance in (None, before):
         return
     if before:
-        say(server.path, "was installed again: its volumes are made anew, and are empty")
+        say(server.path, "has lost its records: volumes are made anew")
     known[server.path] = server.instance
     with open(place + ".new", "w") as file:
         json.dump(known, file)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -29,33 +30,33 @@ const KILLS: u64 = 25;
 /// When a server is installed again.
 const INSTALLED_AGAIN: u64 = 12;
 
-/// The bodies of volumes by name.
+/// The bodies of volumes by name; null for one that is to be removed.
 type Volumes = BTreeMap<String, Value>;
 
-/// Lays out a server that has nothing but what its file declares.
+/// Lays out a pool that has nothing but what the server's file declares.
 fn lay_out(dir: &TempDir) {
     fs::create_dir(dir.path().join("images")).expect("a directory");
     let image = File::create(dir.path().join("images/own.img")).expect("an image");
     image.set_len(1 << 20).expect("room");
-    fs::write(dir.path().join("c.toml"), FILE).expect("a file");
 }
 
 fn serve(dir: TempDir) -> Served {
+    fs::write(dir.path().join("c.toml"), FILE).expect("a file");
     let served = Served::start(dir, &["c.toml"], 1);
     eventually("it answers", || ctl(&served, &["pool", "list"]).is_ok());
     served
 }
 
-/// What it has beside what its file declares, as that would be wanted; and its images agree.
+/// What is ready beside what its file declares, as that would be wanted.
 fn volumes(served: &Served) -> Volumes {
     let shown = ctl(served, &["volume", "list", "--json"]).expect("it answers");
     let all: Value = serde_json::from_str(&shown).expect("JSON");
     let all = all["volumes"].as_array().expect("a list").iter();
-    let made = all.filter(|volume| volume["of_file"] == false);
+    let made = all.filter(|volume| volume["of_file"] == false && volume["state"] == "ready");
     let name = |volume: &Value| volume["name"].as_str().expect("a name").to_owned();
     let body = |volume: &Value| {
-        assert_ne!(volume["state"], "missing", "{volume}");
-        json!({"pool": volume["pool"], "size": volume["size"], "weight": volume["weight"]})
+        let [pool, size, weight] = ["pool", "size", "weight"].map(|key| &volume[key]);
+        json!({"pool": pool, "size": size, "weight": weight})
     };
     made.map(|volume| (name(volume), body(volume))).collect()
 }
@@ -77,18 +78,45 @@ fn images(served: &Served) -> BTreeMap<String, u64> {
 fn has(served: &Served, wanted: &Volumes) -> bool {
     let own = ("own.img".to_owned(), 1 << 20);
     let size = |volume: &Value| volume["size"].as_u64().expect("a number");
+    let wanted: Volumes = wanted.clone().into_iter().filter(|(_, body)| !body.is_null()).collect();
     let expected = wanted.iter().map(|(name, volume)| (format!("{name}.img"), size(volume)));
-    volumes(served) == *wanted && images(served) == expected.chain([own]).collect()
+    volumes(served) == wanted && images(served) == expected.chain([own]).collect()
 }
 
-/// Up to twelve of twenty names, each as large and as heavy as it comes.
-fn draw(random: &mut fastrand::Rng) -> Volumes {
-    let name = |random: &mut fastrand::Rng| format!("vm{}", random.u64(0..20));
-    let draw = |random: &mut fastrand::Rng| {
-        let (size, weight) = (random.u64(1..5) << 20, 100 * random.u64(1..5));
-        (name(random), json!({"pool": "fast", "size": size, "weight": weight}))
+/// Twenty volumes, about half of them to be removed; the others are as heavy as it comes, and grow
+/// from time to time.
+fn draw(random: &mut fastrand::Rng, round: u64) -> Volumes {
+    let mut draw = || {
+        let (size, weight) = ((1 + round / 8) << 20, 100 * random.u64(1..5));
+        let body = json!({"pool": "fast", "size": size, "weight": weight});
+        if random.bool() { body } else { Value::Null }
     };
-    (0..random.u64(0..13)).map(|_| draw(random)).collect()
+    (0..20).map(|number| (format!("vm{number}"), draw())).collect()
+}
+
+/// What was written to volumes, by their names.
+#[derive(Default)]
+struct Written(BTreeMap<String, u64>);
+
+impl Written {
+    /// Looks that each wanted volume still has what was written to it, and writes to those that are
+    /// new.
+    fn check(&mut self, served: &Served, wanted: &Volumes, random: &mut fastrand::Rng) {
+        self.0.retain(|name, _| !wanted[name].is_null());
+        for name in volumes(served).into_keys().filter(|name| !wanted[name].is_null()) {
+            let image = served.path(&format!("images/{name}.img"));
+            let image = File::options().read(true).write(true).open(image).expect("it is ready");
+            let mut bytes = [0; 8];
+            if let Some(written) = self.0.get(&name) {
+                image.read_exact_at(&mut bytes, 4096).expect("it is as large as it was");
+                assert_eq!(u64::from_le_bytes(bytes), *written, "{name}");
+            } else {
+                let new = random.u64(1..);
+                image.write_all_at(&new.to_le_bytes(), 4096).expect("room");
+                self.0.insert(name, new);
+            }
+        }
+    }
 }
 
 /// What is wanted of the servers, where a controller reads it.
@@ -137,11 +165,12 @@ fn controller_that_is_killed_brings_two_servers_to_what_it_wants() {
     };
     let mut servers = vec![new_server(), new_server()];
     let first = instance(&servers[0]);
-    let mut wanted = Wanted { dir: temp_dir(), of: vec![Volumes::new(), Volumes::new()] };
+    let mut wanted = Wanted { dir: temp_dir(), of: Vec::new() };
+    let mut written = [Written::default(), Written::default()];
     File::create(wanted.dir.path().join("log")).expect("a log");
     let mut cut_short = 0;
     for kill in 1..=KILLS {
-        wanted.of = vec![draw(&mut random), draw(&mut random)];
+        wanted.of = (0..2).map(|_| draw(&mut random, kill)).collect();
         wanted.write(&servers);
         let begun = wanted.log().len();
         let mut controller = wanted.controller();
@@ -167,22 +196,26 @@ fn controller_that_is_killed_brings_two_servers_to_what_it_wants() {
             }
             lay_out(&dir);
             servers.push(serve(dir));
+            written[1] = Written::default();
         }
         controller.kill().expect("it runs until it is killed");
         controller.wait().expect("a child");
+        for ((served, wanted), written) in servers.iter().zip(&wanted.of).zip(&mut written) {
+            written.check(served, wanted, &mut random);
+        }
         let is_done = servers.iter().zip(&wanted.of).all(|(served, wanted)| has(served, wanted));
         cut_short += u64::from(!is_done);
     }
-    println!("{cut_short} of {KILLS} had something left to do");
     assert!(cut_short > KILLS / 4, "{cut_short} of {KILLS} had something left to do");
     let mut controller = wanted.controller();
-    for (served, wanted) in servers.iter().zip(&wanted.of) {
+    for ((served, wanted), written) in servers.iter().zip(&wanted.of).zip(&mut written) {
         eventually("it has what is wanted", || has(served, wanted));
+        written.check(served, wanted, &mut random);
     }
     controller.kill().expect("it runs until it is killed");
     controller.wait().expect("a child");
     assert!(!wanted.log().contains("Traceback"), "{}", wanted.log());
-    let again = wanted.log().matches("was installed again").count();
+    let again = wanted.log().matches("has lost its records").count();
     // More than once, where it was killed before it had noted that it had said so.
     assert!(again >= 1, "{}", wanted.log());
     assert_eq!(instance(&servers[0]), first, "kills change nothing");

@@ -178,10 +178,11 @@ fn http_answers_with_resources_problems_and_operations() {
 }
 
 #[test]
-fn every_answer_names_the_place_of_records() {
+fn every_answer_names_the_instance() {
     let dir = temp_dir();
     fs::create_dir(dir.path().join("images")).expect("a directory");
-    let served = serve_pool(dir, &format!("state_dir = \"state\"\n{POOL}"));
+    let recorded = format!("state_dir = \"state\"\nsandbox = \"auto\"\n{POOL}");
+    let served = serve_pool(dir, &recorded);
     let header = |served: &Served, method: &str, resource: &str| {
         let url = format!("http://x{resource}");
         let args =
@@ -202,8 +203,20 @@ fn every_answer_names_the_place_of_records() {
     for (method, resource) in answers {
         assert_eq!(header(&served, method, resource), first, "{method} {resource}");
     }
+    let (served, _) = served.hand_over("c.toml");
+    assert_eq!(header(&served, "GET", "/v1/stat"), first, "it is handed over");
     served.terminate();
-    let again = serve_pool(served.leave(), POOL);
+    let again = serve_pool(served.leave(), &recorded);
+    assert_eq!(header(&again, "GET", "/v1/stat"), first, "it outlives a restart");
+    again.terminate();
+    let dir = again.leave();
+    fs::remove_file(dir.path().join("state/instance")).expect("it is there");
+    fs::create_dir(dir.path().join("state/instance")).expect("a directory");
+    let again = serve_pool(dir, &recorded);
+    assert_eq!(header(&again, "GET", "/v1/stat"), None, "it cannot be read");
+    assert!(again.log().contains("answers will name no instance"), "{}", again.log());
+    again.terminate();
+    let again = serve_pool(again.leave(), POOL);
     assert_eq!(header(&again, "GET", "/v1/stat"), None, "nothing outlives it");
     again.end();
 }

@@ -75,8 +75,6 @@ pub(crate) struct Catalogue {
     passed: Arc<Passed>,
     /// Where durable volumes and groups are recorded, if anywhere.
     store: Option<Store>,
-    /// What tells that place from every other.
-    instance: Option<String>,
     state: Mutex<State>,
     /// Told when a name is free to be changed again.
     freed: Condvar,
@@ -164,11 +162,6 @@ impl Catalogue {
         }
         let (state, freed, following) = (Mutex::new(state), Condvar::new(), Mutex::default());
         let tls = config.listen.iter().map(|listen| listen.tls).collect();
-        let instance = store.as_ref().map(Store::instance).transpose();
-        let instance = instance.unwrap_or_else(|error| {
-            tracing::warn!("answers will not name this instance: {error:#}");
-            None
-        });
         Self {
             owners,
             places,
@@ -178,7 +171,6 @@ impl Catalogue {
             rooms,
             passed,
             store,
-            instance,
             state,
             freed,
             following,
@@ -187,11 +179,6 @@ impl Catalogue {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What tells the place of records from every other, if there is one.
-    pub(crate) fn instance(&self) -> Option<&str> {
-        self.instance.as_deref()
     }
 
     /// Where clients find the server.

@@ -21,8 +21,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster_disk::Fd;
 use rustix::fs::{FlockOperation, flock};
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::image::IMAGE;
 use crate::passed::Passed;
@@ -32,9 +34,8 @@ use crate::uri::encode;
 /// The layout of the directory and of its files: it grows when one of them means something else.
 const FORMAT: &str = "1";
 const FORMAT_FILE: &str = "format";
-/// What tells this directory from every other, and where the kernel makes such names.
+/// The file with the UUID of the directory.
 const INSTANCE: &str = "instance";
-const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
 /// Where files are: the format, and the records of each kind.
 pub(super) const VOLUMES: &str = "volumes";
 pub(super) const EXPORTS: &str = "exports";
@@ -90,22 +91,23 @@ impl Store {
         self.directory.clone()
     }
 
-    /// What tells the directory from every other: it is made once, and goes with the records.
-    pub(super) fn instance(&self) -> Result<String> {
+    /// The UUID of the directory, which is made if it has none yet.
+    pub(crate) fn read_or_make_instance(&self) -> Result<Uuid> {
         let path = self.path.join(INSTANCE);
-        let instance = match fs::read_to_string(&path) {
+        let context = || path.display().to_string();
+        match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let new = fs::read_to_string(RANDOM_UUID).context(RANDOM_UUID)?;
-                replace(&self.path, INSTANCE, new.as_bytes()).map(|()| new)
+                let new = random_uuid().with_context(context)?;
+                replace(&self.path, INSTANCE, format!("{new}\n").as_bytes())
+                    .with_context(context)?;
+                Ok(new)
             }
-            found => found,
-        };
-        let instance = instance.with_context(|| path.display().to_string())?;
-        let instance = instance.trim();
-        if instance.is_empty() || !instance.bytes().all(|byte| byte.is_ascii_graphic()) {
-            bail!("{} has {instance:?}, and a word of ASCII is allowed", path.display());
+            found => {
+                let text = found.with_context(context)?;
+                let uuid = Uuid::parse_str(text.trim());
+                uuid.with_context(|| format!("{}: {:?} is no UUID", context(), text.trim()))
+            }
         }
-        Ok(instance.to_owned())
     }
 
     /// Removes what a crash has left, which was never told to anybody.
@@ -219,6 +221,14 @@ pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
+/// A UUID that nobody else has. The kernel gives the bytes by a call: a unit may hide its files.
+fn random_uuid() -> io::Result<Uuid> {
+    let mut bytes = uuid::Bytes::default();
+    // So few come whole.
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
+}
+
 /// Removes a file, so that it is not there again after a crash; one that is gone may have been
 /// removed by somebody whose sync failed.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
@@ -257,14 +267,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directory_has_one_name_which_is_a_word() {
+    fn directory_has_a_uuid_that_stays() {
         let dir = tempfile::tempdir().expect("a directory");
         let store = || Store::open(dir.path(), &Passed::default(), Patience::a_while());
-        let first = store().and_then(|store| store.instance()).expect("it is made");
-        assert_eq!((first.len(), first.matches('-').count()), (36, 4), "a UUID");
-        assert_eq!(store().and_then(|store| store.instance()).expect("it stays"), first);
-        fs::write(dir.path().join(INSTANCE), "host seven\n").expect("a file");
-        let why = store().and_then(|store| store.instance()).expect_err("two words").to_string();
-        assert!(why.ends_with("has \"host seven\", and a word of ASCII is allowed"), "{why}");
+        let instance = || store().and_then(|store| store.read_or_make_instance());
+        let first = instance().expect("it is made");
+        assert_eq!(instance().expect("it stays"), first);
+        let path = dir.path().join(INSTANCE);
+        fs::write(&path, "host seven\n").expect("a file");
+        let why = instance().expect_err("two words").to_string();
+        assert!(why.ends_with("instance: \"host seven\" is no UUID"), "{why}");
+        fs::remove_file(&path).expect("it is there");
+        assert_ne!(instance().expect("it is made anew"), first);
     }
 }

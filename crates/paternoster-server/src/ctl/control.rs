@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::Value;
 use thiserror::Error;
+use uuid::Uuid;
 
 use super::answer::Status;
 use super::catalogue_error::CatalogueError;
@@ -21,9 +22,8 @@ use crate::stat::{Detail, Stat};
 
 /// What the control plane needs of a server.
 pub trait Control: Send + Sync + 'static {
-    /// What tells this server from every other, and from itself installed again; none where nothing
-    /// outlives it.
-    fn instance(&self) -> Option<&str> {
+    /// The UUID of the directory of records; none without one, or if it cannot be read or made.
+    fn instance(&self) -> Option<Uuid> {
         None
     }
 

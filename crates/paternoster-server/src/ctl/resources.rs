@@ -30,7 +30,7 @@ pub(super) const EXPORT: &str = "/v1/exports/{name}";
 pub(super) const OPERATION: &str = "/v1/operations/{id}";
 pub(super) const EXPORT_CONFIG: &str = "/v1/export-config";
 pub(super) const OPENAPI: &str = "/v1/openapi.json";
-/// The header of every answer that names the server.
+/// The header of every answer, with the UUID of the directory of records.
 pub(super) const INSTANCE: &str = "paternoster-instance";
 
 /// What can be asked of a resource.
@@ -356,19 +356,20 @@ pub(super) fn document() -> Value {
 impl Operation {
     fn described(&self) -> Value {
         let content = |kind: &str, schema: &str| json!({kind: {"schema": reference(schema)}});
+        let header = |what: &str| json!({"description": what, "schema": {"type": "string"}});
+        let headers = json!({INSTANCE: header("The UUID of the `state_dir`, if there is one.")});
         let answers = self.answers.iter().map(|(status, schema)| {
             let kind = if *schema == "Text" { "text/plain" } else { "application/json" };
-            let header = |what: &str| json!({"description": what, "schema": {"type": "string"}});
-            let mut headers = json!({INSTANCE: header("What tells this `state_dir` from others.")});
+            let (content, mut headers) = (content(kind, schema), headers.clone());
             if *status == 202 {
                 headers["Location"] = header("The operation.");
             }
-            let content = content(kind, schema);
             let answer = json!({"description": schema, "content": content, "headers": headers});
             (status.to_string(), answer)
         });
         let problem = content("application/problem+json", "Problem");
-        let problem = json!({"description": "What is wrong.", "content": problem});
+        let problem =
+            json!({"description": "What is wrong.", "content": problem, "headers": headers});
         let answers = answers.chain([("default".to_owned(), problem)]);
         let parameters = self.query.iter().map(|(name, what)| {
             let kind = match *name {

@@ -49,7 +49,7 @@ const TIMEOUT: Duration = Duration::from_secs(8);
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The header of every answer that names the server.
+/// The header of every answer, with the UUID of the directory of records.
 const INSTANCE: HeaderName = HeaderName::from_static(resources::INSTANCE);
 
 /// The running control plane. Dropping it stops it without waiting.
@@ -177,8 +177,8 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 }
 
 fn router(server: Arc<dyn Control>) -> Router {
-    // A file has it as a word of ASCII.
-    let instance = server.instance().and_then(|name| HeaderValue::from_str(name).ok());
+    let instance = server.instance().map(|uuid| uuid.to_string());
+    let instance = instance.map(|text| HeaderValue::try_from(text).expect("a UUID is ASCII"));
     let named = map_response(move |mut answer: Response| {
         answer.headers_mut().extend(instance.clone().map(|instance| (INSTANCE, instance)));
         future::ready(answer)

@@ -213,8 +213,14 @@ fn rates_beside_a_server_that_ends() -> [f64; 2] {
     gone.shut_down().expect("a good end");
     let third = [Tenant::reads(100, 1, 32).named("c")];
     let mut waiting = front.connect(&third, 2).expect("its volume is there");
-    waiting.start().expect("its requests are sent");
+    waiting.start().expect("they are asked for");
+    waiting.run_for(Duration::from_millis(50)).expect("its requests are sent");
+    let disks = front.control().stat(Detail::Groups).expect("it answers").disks;
+    let group = disks[0].groups.iter().find(|group| group.path == "/c").expect("it is served");
+    assert_eq!(group.ops["read"].bios, 32, "all have arrived");
     let after = rate(3);
+    waiting.run_for(Duration::from_millis(10)).expect("its client is connected");
+    assert_eq!(waiting.take_measured()[0].replies, 0, "they wait");
     let mut client = OneByOne::connect(&front.socket(), "a").expect("a client");
     client.flush().expect("its server is there");
     client.end().expect("a good end");
