@@ -122,7 +122,15 @@ pub(crate) fn trimmed(bytes: Range<usize>, block: usize, disk: usize) -> Range<u
 /// A file as a disk that is written to.
 pub(crate) fn open_file(path: &Path, cache: CacheChoice) -> Box<dyn Backend> {
     let options = FileOptions { read_only: false, cache };
-    Box::new(FileBackend::open(path, options).expect("it opens"))
+    // A child that a test beside has forked holds the lock of a file closed since, until its exec.
+    let opened = (0..500).find_map(|_| match FileBackend::open(path, options) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            None
+        }
+        opened => Some(opened),
+    });
+    Box::new(opened.expect("nobody has locked it for long").expect("it opens"))
 }
 
 /// What a big device can do of which any byte can be written, and that zeroes without writing.
