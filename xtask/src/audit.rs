@@ -1,6 +1,6 @@
 //! `cargo xtask audit`: what we depend on, held against deny.toml by cargo-deny.
 //!
-//! Licences, versions, bans and sources need no database; the tests check those. Known
+//! Licences, versions, bans and sources need no database; `package` checks those. Known
 //! vulnerabilities are in one that comes over the network. Where that, or cargo-deny itself, cannot
 //! be had nothing has been checked, and the exit status is 2; but CI has to check.
 

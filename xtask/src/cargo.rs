@@ -4,14 +4,10 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The cargo that runs us. Under continuous integration, where everything is built once, it leaves
-/// nothing for a next time.
+/// The cargo that has built us, in the same environment: what we were built with is not built
+/// again.
 pub(crate) fn command() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    if std::env::var_os("CI").is_some() {
-        cargo.env("CARGO_INCREMENTAL", "0");
-    }
-    cargo
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// Cargo's target directory.
@@ -112,7 +108,24 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn nothing_that_xtask_is_built_with_is_built_again_for_the_tests() {
+        let built = |of: &[&str]| {
+            let mut tree = command();
+            tree.args(["tree", "--offline", "-e", "features", "--prefix", "none"]);
+            let lines = output(tree.args(["--format", "{p} [{f}]"]).args(of)).expect("a tree");
+            let packages = lines.lines().filter(|line| line.contains('['));
+            packages.map(|line| line.replace(" (*)", "")).collect::<BTreeSet<_>>()
+        };
+        let (ours, all) = (built(&["--package", "xtask"]), built(&["--workspace"]));
+        assert!(ours.len() > 50);
+        let again: Vec<_> = ours.difference(&all).collect();
+        assert!(again.is_empty(), "xtask/Cargo.toml lacks features of {again:?}");
+    }
 
     #[test]
     fn executable_is_found_among_the_messages_of_cargo() {

@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::debian::{self, Debian, Shared};
-use crate::{cargo, dashboard, packages};
+use crate::{audit, cargo, dashboard, packages};
 
 /// The release that it is tried in.
 const SUITE: &str = "bookworm";
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.only {
         packages::require(&["lintian", "curl"])?;
         debian::require("it")?;
+        audit::check_without_advisories()?;
     }
     // As crates/paternoster-cli/Cargo.toml has it, wherever cargo builds.
     let dir = std::path::absolute("target/package")?;

@@ -6,13 +6,13 @@
 //! computes:
 //!
 //! ```text
-//!   … ── attacks, … ─┬─ guest, dependencies, ceph ────────┬─ tests, in two lanes ── doctests
-//!                    └─ peers, by threads, instructions ──┘
+//!   … ── attacks, … ─┬─ guest, ceph, peers ──────┬─ tests, in two lanes ── doctests
+//!                    └─ by threads, instructions ─┘
 //! ```
 
 use crate::not_run::NotedFile;
 use crate::{
-    audit, bench_sched, cargo, ceph, fio_judge, guest, oracle, packages, peers, test_binaries, tidy,
+    bench_sched, cargo, ceph, fio_judge, guest, oracle, packages, peers, test_binaries, tidy,
 };
 use anyhow::{Result, bail};
 use paternoster_bench::{NotRun, idle};
@@ -72,7 +72,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 21] = [
+const STEPS: [Step; 20] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -101,16 +101,8 @@ const STEPS: [Step; 21] = [
     Step::call("idle server", "cargo xtask bench idle --check", idle_server),
     Step::call("fio as judge", "cargo xtask fio-judge --no-clock --files 25", fio_judge::check),
     Step { lane: Lane::Left, ..Step::call("guest", "cargo xtask test --guest", guest::run) },
-    Step {
-        lane: Lane::Left,
-        ..Step::call(
-            "dependencies",
-            "cargo xtask audit --no-advisories",
-            audit::check_without_advisories,
-        )
-    },
     Step { lane: Lane::Left, ..Step::call("ceph", "cargo xtask test --ceph", ceph::run) },
-    Step { lane: Lane::Right, ..Step::call("peers", "cargo xtask test --peers 3", peers_briefly) },
+    Step { lane: Lane::Left, ..Step::call("peers", "cargo xtask test --peers 3", peers_briefly) },
     Step {
         name: "disk by threads",
         repeat: "cargo test --workspace --test disk --locked",
@@ -307,7 +299,7 @@ mod tests {
     #[test]
     fn every_step_that_failed_is_listed_with_what_repeats_it_and_why() {
         let failed = [(&STEPS[1], "status 1"), (&STEPS[6], "a.rs:\ntoo long")];
-        let expected = "2 of 21 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
+        let expected = "2 of 20 steps failed:\n  format: cargo fmt --all --check\n    status 1\n  \
                         tidy: cargo xtask tidy\n    a.rs:\n    too long";
         assert_eq!(list_of_failed(&failed), expected);
     }
