@@ -6,6 +6,9 @@
 //!   nbd.sock  ◀── fio, on memory and on a device with a service time: its p99 with and without
 //!             ◀── nbdinfo, again and again: how long it takes from its start to its end
 //! ```
+//!
+//! Clients, fio and the server share the machine's processors. So the same is done a third time
+//! where the handshakes are with another server: what that costs fio, the processors cost it.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -72,30 +75,47 @@ struct Seen {
     handshakes: f64,
 }
 
+/// What is seen in a round.
+struct Round {
+    /// Without handshakes.
+    quiet: Seen,
+    /// With handshakes of the same server.
+    amid: Seen,
+    /// With handshakes of another one, on the same processors.
+    beside: Seen,
+}
+
 /// Measures, with this executable: by turns without handshakes and with them.
 pub(super) fn run(rounds: usize, paternoster: &Path) -> Result<()> {
-    let dir = tempfile::tempdir().context("a directory")?;
-    let dir = dir.path();
-    make_certificates(dir)?;
-    fs::write(dir.join("server.toml"), CONFIG)?;
-    let mut command = Command::new(paternoster);
-    command.args(["serve", "--log", "error", "server.toml"]).current_dir(dir);
-    let _server = Server::start(command, &dir.join("nbd.sock"), String::new())?;
+    let (dir, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (dir, other) = (dir.path(), other.path());
+    let _servers = [start(dir, paternoster)?, start(other, paternoster)?];
     println!("{STALLED} stalled, {A_SECOND} handshakes a second; medians of {rounds} rounds");
     for export in EXPORTS {
-        let mut pairs = Vec::new();
+        let mut seen = Vec::new();
         for _ in 0..rounds {
-            let quiet = watch(dir, export)?;
-            pairs.push((quiet, amid_handshakes(dir, || watch(dir, export))?));
+            seen.push(Round {
+                quiet: watch(dir, export)?,
+                amid: amid_handshakes(dir, || watch(dir, export))?,
+                beside: amid_handshakes(other, || watch(dir, export))?,
+            });
         }
-        print(export, &pairs);
+        print(export, &seen);
     }
     Ok(())
 }
 
-fn print(export: &str, pairs: &[(Seen, Seen)]) {
-    let of = |value: &dyn Fn(&(Seen, Seen)) -> f64| {
-        let all: Vec<_> = pairs.iter().map(value).collect();
+fn start(dir: &Path, paternoster: &Path) -> Result<Server> {
+    make_certificates(dir)?;
+    fs::write(dir.join("server.toml"), CONFIG)?;
+    let mut command = Command::new(paternoster);
+    command.args(["serve", "--log", "error", "server.toml"]).current_dir(dir);
+    Server::start(command, &dir.join("nbd.sock"), String::new())
+}
+
+fn print(export: &str, rounds: &[Round]) {
+    let of = |value: &dyn Fn(&Round) -> f64| {
+        let all: Vec<_> = rounds.iter().map(value).collect();
         let least = all.iter().copied().fold(f64::MAX, f64::min);
         let most = all.iter().copied().fold(0.0, f64::max);
         format!("{:.2} ({least:.2}..{most:.2})", median(all).unwrap_or_default())
@@ -103,15 +123,20 @@ fn print(export: &str, pairs: &[(Seen, Seen)]) {
     let longest = |seen: &Seen| seen.entering.iter().copied().fold(0.0, f64::max);
     let usual = |seen: &Seen| median(seen.entering.iter().copied()).unwrap_or_default();
     println!(
-        "{export}: fio without {} us p99; with: x {} of that, x {} IOPS\n  nbdinfo without {} ms, \
-         with {} ms, longest {} ms; {} handshakes/s",
-        of(&|(quiet, _)| quiet.fio.p99_us),
-        of(&|(quiet, amid)| amid.fio.p99_us / quiet.fio.p99_us),
-        of(&|(quiet, amid)| amid.fio.iops / quiet.fio.iops),
-        of(&|(quiet, _)| usual(quiet)),
-        of(&|(_, amid)| usual(amid)),
-        of(&|(_, amid)| longest(amid)),
-        of(&|(_, amid)| amid.handshakes),
+        "{export}: fio without {} us p99; with: x {} of that, x {} IOPS\n  with another server's: \
+         p99 x {}, x {} IOPS; so with ours: p99 x {} of with another's\n  nbdinfo without {} ms, \
+         with {} ms, longest {} ms; {} handshakes/s, {} with the other",
+        of(&|it| it.quiet.fio.p99_us),
+        of(&|it| it.amid.fio.p99_us / it.quiet.fio.p99_us),
+        of(&|it| it.amid.fio.iops / it.quiet.fio.iops),
+        of(&|it| it.beside.fio.p99_us / it.quiet.fio.p99_us),
+        of(&|it| it.beside.fio.iops / it.quiet.fio.iops),
+        of(&|it| it.amid.fio.p99_us / it.beside.fio.p99_us),
+        of(&|it| usual(&it.quiet)),
+        of(&|it| usual(&it.amid)),
+        of(&|it| longest(&it.amid)),
+        of(&|it| it.amid.handshakes),
+        of(&|it| it.beside.handshakes),
     );
 }
 
