@@ -8,6 +8,7 @@ mod progress;
 mod scene;
 mod sim;
 mod study;
+mod trace;
 mod tunable;
 mod weights_note;
 
@@ -29,6 +30,7 @@ enum Command {
     Scene(scene::Args),
     Sim(sim::Args),
     Study(study::Args),
+    Trace(trace::Args),
     Decide(decide::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -40,6 +42,7 @@ impl Command {
             Self::Scene(args) => scene::run(&args),
             Self::Sim(args) => sim::run(&args),
             Self::Study(args) => study::run(&args),
+            Self::Trace(args) => trace::run(&args),
             Self::Decide(args) => decide::run(args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Man(args) => man::run(&args, Cli::command()),

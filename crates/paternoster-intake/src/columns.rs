@@ -1,0 +1,358 @@
+//! Traces with a request a line, in columns: each format says what its columns hold.
+//!
+//! | format | columns |
+//! |---|---|
+//! | MSR Cambridge | time in 100 ns, host, disk, `Read` or `Write`, byte, bytes, response time |
+//! | Alibaba 2020 | device, `R` or `W`, byte, bytes, time in µs |
+//! | Tencent CBS | time in s, sector, sectors, 0 of a read or 1 of a write, volume |
+//! | SPC | unit, block, bytes, `r` or `w`, time in s |
+//! | DiskSim | time in ms, device, block, blocks, flags: bit 0 of a read; MQSim has ns |
+//! | CSV | as `--columns` says, or names in the first line |
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+
+use paternoster::{BioFlags, Op};
+
+use crate::error::{Error, Place};
+use crate::findings::{Findings, Warning};
+use crate::lines::{Lines, scaled, shown, whole};
+use crate::request::Request;
+
+pub(crate) const US: u64 = 1_000;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const S: u64 = 1_000_000_000;
+const SECTOR: u64 = 512;
+
+/// What the columns of a format hold. Columns are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The column, and what its unit is in ns.
+    pub(crate) time: (usize, u64),
+    /// Together they name the context.
+    pub(crate) context: Vec<usize>,
+    pub(crate) op: (usize, Ops),
+    /// The column, and what its unit is in bytes.
+    pub(crate) offset: (usize, u64),
+    pub(crate) len: (usize, u64),
+    /// How long the request took, in a unit of so many ns.
+    pub(crate) response: Option<(usize, u64)>,
+}
+
+/// How an operation is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ops {
+    /// By a word that begins with r or w, or is of a trim or flush.
+    Words,
+    /// By 0 of a read, and 1 of a write.
+    Numbers,
+    /// By bit 0 of a read.
+    Flags,
+}
+
+impl Ops {
+    fn read(self, word: &[u8]) -> Option<Op> {
+        match self {
+            Self::Words => match word.to_ascii_lowercase().as_slice() {
+                b"r" | b"read" => Some(Op::Read),
+                b"w" | b"write" => Some(Op::Write),
+                b"d" | b"t" | b"trim" | b"discard" | b"unmap" => Some(Op::Discard),
+                b"f" | b"flush" | b"sync" => Some(Op::Flush),
+                _ => None,
+            },
+            Self::Numbers => match word {
+                b"0" => Some(Op::Read),
+                b"1" => Some(Op::Write),
+                _ => None,
+            },
+            Self::Flags => {
+                whole(word).map(|flags| if flags & 1 == 1 { Op::Read } else { Op::Write })
+            }
+        }
+    }
+
+    fn allowed(self) -> &'static str {
+        match self {
+            Self::Words => "R, W, read, write, trim or flush in either case",
+            Self::Numbers => "0 of a read or 1 of a write",
+            Self::Flags => "a number whose bit 0 is of a read",
+        }
+    }
+}
+
+impl Layout {
+    pub(crate) fn msr() -> Self {
+        Self {
+            time: (0, 100),
+            context: vec![1, 2],
+            op: (3, Ops::Words),
+            offset: (4, 1),
+            len: (5, 1),
+            response: Some((6, 100)),
+        }
+    }
+
+    pub(crate) fn alibaba() -> Self {
+        Self {
+            time: (4, US),
+            context: vec![0],
+            op: (1, Ops::Words),
+            offset: (2, 1),
+            len: (3, 1),
+            response: None,
+        }
+    }
+
+    pub(crate) fn tencent() -> Self {
+        Self {
+            time: (0, S),
+            context: vec![4],
+            op: (3, Ops::Numbers),
+            offset: (1, SECTOR),
+            len: (2, SECTOR),
+            response: None,
+        }
+    }
+
+    pub(crate) fn spc() -> Self {
+        Self {
+            time: (4, S),
+            context: vec![0],
+            op: (3, Ops::Words),
+            offset: (1, SECTOR),
+            len: (2, 1),
+            response: None,
+        }
+    }
+
+    /// Times are in units of so many ns.
+    pub(crate) fn disksim(unit: u64) -> Self {
+        Self {
+            time: (0, unit),
+            context: vec![1],
+            op: (4, Ops::Flags),
+            offset: (2, SECTOR),
+            len: (3, SECTOR),
+            response: None,
+        }
+    }
+
+    /// What a first line of names says, or the option that has the same words: `time:us`.
+    pub(crate) fn named(names: &str) -> Result<Self, String> {
+        let mut columns = [const { None }; 6];
+        let mut context = Vec::new();
+        for (at, column) in names.split(',').enumerate() {
+            let column = column.trim().to_ascii_lowercase();
+            let (name, unit) = column.split_once(':').unwrap_or((&column, ""));
+            let Some(what) = NAMES.iter().position(|names| names.contains(&name)) else { continue };
+            let unit = match (what, unit) {
+                (TIME | RESPONSE, "us") => US,
+                (TIME | RESPONSE, "ms") => MS,
+                (TIME | RESPONSE, "s" | "") => S,
+                (OFFSET | LEN, "sectors") => SECTOR,
+                (TIME | RESPONSE, "ns") | (OFFSET | LEN, "bytes" | "") | (OP | CONTEXT, "") => 1,
+                _ => return Err(format!("column {column:?}: {UNITS} are allowed")),
+            };
+            if what == CONTEXT {
+                context.push(at);
+            } else if columns[what].replace((at, unit)).is_some() {
+                return Err(format!("column {column:?}: there is another one of that"));
+            }
+        }
+        let column = |what: usize| {
+            let missing = || format!("there is no column of {:?}: {names:?}", NAMES[what][0]);
+            columns[what].ok_or_else(missing)
+        };
+        Ok(Self {
+            time: column(TIME)?,
+            context,
+            op: (column(OP)?.0, Ops::Words),
+            offset: column(OFFSET)?,
+            len: column(LEN)?,
+            response: columns[RESPONSE],
+        })
+    }
+
+    /// How many columns a line has at least.
+    fn columns(&self) -> usize {
+        let last = [self.time.0, self.op.0, self.offset.0, self.len.0];
+        let last = last.into_iter().chain(self.context.iter().copied());
+        let last = last.chain(self.response.map(|(at, _)| at)).max();
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// What a line holds; its time is the format's own, in ns.
+    fn request(&self, fields: &[&[u8]], findings: &mut Findings) -> Result<Request, String> {
+        let columns = self.columns();
+        if fields.len() < columns {
+            return Err(format!("{} columns: at least {columns} are expected", fields.len()));
+        }
+        let number = |(at, unit): (usize, u64), what: &str| {
+            let found = scaled(fields[at], unit);
+            found.ok_or_else(|| format!("{}: {what} is expected", shown(fields[at])))
+        };
+        let arrived = number(self.time, "a time")?;
+        let (op_at, ops) = self.op;
+        let op = ops.read(fields[op_at]);
+        let op =
+            op.ok_or_else(|| format!("{}: {} is allowed", shown(fields[op_at]), ops.allowed()))?;
+        let len = number(self.len, "a length")?;
+        let name: Vec<_> = self.context.iter().map(|&at| fields[at]).collect();
+        let response = self.response.map(|response| number(response, "a response time"));
+        let response = response.transpose()?;
+        Ok(Request {
+            arrived,
+            context: findings.context(&name.join(&b'.')),
+            op,
+            flags: BioFlags::empty(),
+            ahead: false,
+            offset: number(self.offset, "an offset")?,
+            len,
+            dispatched: None,
+            completed: response.map(|response| arrived.saturating_add(response)),
+            error: None,
+        })
+    }
+
+    /// Whether a line that begins a trace is one of this layout's, with so many columns.
+    pub(crate) fn matches(
+        &self,
+        fields: &[&[u8]],
+        columns: std::ops::RangeInclusive<usize>,
+    ) -> bool {
+        let request = self.request(fields, &mut Findings::default());
+        columns.contains(&fields.len()) && request.is_ok_and(|it| it.len > 0)
+    }
+}
+
+/// Places in [`NAMES`].
+const TIME: usize = 0;
+const OP: usize = 1;
+const OFFSET: usize = 2;
+const LEN: usize = 3;
+const RESPONSE: usize = 4;
+const CONTEXT: usize = 5;
+
+/// What columns may be called.
+const NAMES: [&[&str]; 6] = [
+    &["time", "timestamp", "arrival", "ts"],
+    &["op", "opcode", "type", "iotype", "rw"],
+    &["offset", "lba", "sector"],
+    &["size", "length", "len", "bytes"],
+    &["response", "responsetime", "latency"],
+    &["context", "device", "device_id", "volume", "volumeid", "pid", "tenant"],
+];
+const UNITS: &str = "ns, us, ms and s of times, bytes and sectors of offsets and sizes";
+
+/// How the columns of a line are separated.
+enum Rows {
+    ByCommas(Box<csv::Reader<Box<dyn BufRead + Send>>>, csv::ByteRecord),
+    BySpaces(Lines),
+}
+
+/// The requests of a trace in columns.
+pub(crate) struct Table {
+    rows: Rows,
+    layout: Layout,
+    /// Where times are whole seconds: the requests of the last second, and the first of the next.
+    spread: Option<Spread>,
+}
+
+#[derive(Default)]
+struct Spread {
+    ready: VecDeque<Request>,
+    second: Vec<Request>,
+}
+
+impl Table {
+    pub(crate) fn by_commas(
+        bytes: Box<dyn BufRead + Send>,
+        layout: Layout,
+        has_names: bool,
+    ) -> Self {
+        let mut reader = csv::ReaderBuilder::new();
+        reader.has_headers(has_names).flexible(true).trim(csv::Trim::All);
+        let rows = Rows::ByCommas(Box::new(reader.from_reader(bytes)), csv::ByteRecord::new());
+        Self { rows, layout, spread: None }
+    }
+
+    pub(crate) fn by_spaces(bytes: Box<dyn BufRead + Send>, layout: Layout) -> Self {
+        Self { rows: Rows::BySpaces(Lines::new(bytes)), layout, spread: None }
+    }
+
+    /// Times are whole seconds: requests are spread evenly in each.
+    pub(crate) fn spread(self) -> Self {
+        Self { spread: Some(Spread::default()), ..self }
+    }
+
+    pub(crate) fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
+        let Some(mut spread) = self.spread.take() else {
+            return self.rows.next(&self.layout, findings);
+        };
+        while spread.ready.is_empty() {
+            let next = self.rows.next(&self.layout, findings)?;
+            let last = spread.second.last().map(|last| last.arrived);
+            if next.is_none_or(|next| last.is_some_and(|last| last != next.arrived)) {
+                let each = S / u64::try_from(spread.second.len()).expect("a count").max(1);
+                let spaced = spread.second.drain(..).zip(0..);
+                let spaced = spaced.map(|(it, at)| Request {
+                    arrived: it.arrived.saturating_add(at * each),
+                    ..it
+                });
+                spread.ready.extend(spaced);
+            }
+            match next {
+                Some(next) => spread.second.push(next),
+                None => break,
+            }
+        }
+        let next = spread.ready.pop_front();
+        self.spread = Some(spread);
+        Ok(next)
+    }
+}
+
+impl Rows {
+    fn next(&mut self, layout: &Layout, findings: &mut Findings) -> Result<Option<Request>, Error> {
+        match self {
+            Self::ByCommas(reader, record) => {
+                let read = reader.read_byte_record(record).map_err(of_csv)?;
+                if !read {
+                    return Ok(None);
+                }
+                let line = record.position().map_or(0, csv::Position::line);
+                let fields: Vec<_> = record.iter().collect();
+                let request = layout.request(&fields, findings);
+                request.map(Some).map_err(|what| Error::at(Place::Line(line), what))
+            }
+            Self::BySpaces(lines) => {
+                if !lines.advance()? {
+                    return Ok(None);
+                }
+                let words = lines.line().split(u8::is_ascii_whitespace);
+                let fields: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+                let request = layout.request(&fields, findings);
+                request.map(Some).map_err(|what| lines.wrong(what))
+            }
+        }
+    }
+}
+
+fn of_csv(error: csv::Error) -> Error {
+    let place = error.position().map_or(Place::File, |position| Place::Line(position.line()));
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error.into(),
+        other => Error::at(place, format!("{other:?}")),
+    }
+}
+
+/// The unit of DiskSim's times where none is given: by how they are written.
+pub(crate) fn unit_of_disksim(first: &[u8], findings: &mut Findings) -> u64 {
+    let (unit, name, because) = if first.contains(&b'.') {
+        (MS, "ms", "they have fractions, as DiskSim's")
+    } else {
+        (1, "ns", "they are whole numbers, as MQSim's")
+    };
+    findings.warn(Warning::UnitAssumed { unit: name, because });
+    unit
+}

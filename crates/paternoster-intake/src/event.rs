@@ -1,0 +1,137 @@
+//! What a block layer's tracer tells of a request at one point of its way.
+//!
+//! ```text
+//!   Queued ─┬───────────────▶ Inserted ─▶ Issued ─▶ Completed
+//!           └─▶ Merged into one that is queued, and issued and completed with it
+//! ```
+
+use paternoster::{BioFlags, Op};
+
+use crate::error::Error;
+use crate::findings::Findings;
+
+/// A point of a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// Submitted: Q, or `block_bio_queue`.
+    Queued,
+    /// Inserted into the scheduler: I, or `block_rq_insert`.
+    Inserted,
+    /// Handed to the driver: D, or `block_rq_issue`.
+    Issued,
+    /// Done: C, or `block_rq_complete`.
+    Completed,
+    /// Any other.
+    Other,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    /// In ns, of the tracer's clock.
+    pub(crate) time: u64,
+    /// Its number among those of its processor, where the format has one.
+    pub(crate) number: Option<Number>,
+    pub(crate) point: Point,
+    /// Major number in the upper half, minor in the lower.
+    pub(crate) device: u64,
+    pub(crate) sector: u64,
+    /// In bytes.
+    pub(crate) len: u64,
+    pub(crate) kind: Kind,
+    pub(crate) process: u32,
+    pub(crate) error: u16,
+}
+
+/// The number of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    pub(crate) cpu: u32,
+    pub(crate) sequence: u64,
+}
+
+/// What kind of I/O it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) op: Op,
+    pub(crate) flags: BioFlags,
+    pub(crate) ahead: bool,
+}
+
+/// Reads events in the order of the trace.
+pub(crate) trait Events: Send {
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Event>, Error>;
+}
+
+impl Event {
+    /// `259,0`.
+    pub(crate) fn device_name(device: u64) -> String {
+        format!("{},{}", device >> 32, device & 0xffff_ffff)
+    }
+
+    /// The device of that name.
+    pub(crate) fn device_of(name: &[u8]) -> Option<u64> {
+        let comma = name.iter().position(|&byte| byte == b',')?;
+        let number = |digits| crate::lines::whole(digits).filter(|&number| number < 1 << 32);
+        Some(number(&name[..comma])? << 32 | number(&name[comma + 1..])?)
+    }
+}
+
+impl Kind {
+    /// What RWBS says, as blkparse(1) and the tracepoints of the block layer print it: an operation
+    /// among its modifiers. None where there is no operation of data in it.
+    pub(crate) fn of_rwbs(rwbs: &[u8], len: u64) -> Option<Self> {
+        let mut flags = BioFlags::empty();
+        let mut op = None;
+        let mut ahead = false;
+        for (at, letter) in rwbs.iter().enumerate() {
+            match letter {
+                b'R' => op = Some(Op::Read),
+                b'W' => op = Some(Op::Write),
+                b'D' => op = Some(Op::Discard),
+                b'F' if op.is_none() && at == 0 => flags |= BioFlags::PREFLUSH,
+                b'F' => flags |= BioFlags::FUA,
+                b'S' => flags |= BioFlags::SYNC,
+                b'M' => flags |= BioFlags::PRIO,
+                b'A' => ahead = true,
+                // E of a secure erase, which is a discard; N of nothing.
+                b'E' | b'N' => {}
+                _ => return None,
+            }
+        }
+        // A flush is a write of nothing, or has no operation at all.
+        if len == 0 {
+            let is_flush = flags.intersects(BioFlags::PREFLUSH | BioFlags::FUA);
+            return is_flush.then_some(Self { op: Op::Flush, flags: BioFlags::empty(), ahead });
+        }
+        Some(Self { op: op?, flags, ahead })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rwbs_is_an_operation_among_modifiers() {
+        let of = |rwbs: &str, len| Kind::of_rwbs(rwbs.as_bytes(), len);
+        let kind = |op, flags, ahead| Some(Kind { op, flags, ahead });
+        assert_eq!(of("RA", 4096), kind(Op::Read, BioFlags::empty(), true));
+        assert_eq!(of("WS", 512), kind(Op::Write, BioFlags::SYNC, false));
+        let all = BioFlags::PREFLUSH | BioFlags::FUA | BioFlags::SYNC | BioFlags::PRIO;
+        assert_eq!(of("FWFSM", 4096), kind(Op::Write, all, false));
+        assert_eq!(of("FWS", 0), kind(Op::Flush, BioFlags::empty(), false));
+        assert_eq!(of("FF", 0), kind(Op::Flush, BioFlags::empty(), false));
+        assert_eq!(of("DE", 4096), kind(Op::Discard, BioFlags::empty(), false));
+        assert_eq!(of("N", 0), None);
+        assert_eq!(of("R!", 8), None);
+    }
+
+    #[test]
+    fn device_has_two_numbers() {
+        assert_eq!(Event::device_of(b"259,3"), Some(259 << 32 | 3));
+        assert_eq!(Event::device_name(259 << 32 | 3), "259,3");
+        assert_eq!(Event::device_of(b"259"), None);
+        assert_eq!(Event::device_of(b"8,-1"), None);
+    }
+}
