@@ -281,6 +281,55 @@ fn files_of_all_processors_are_one_trace_and_other_byte_orders_are_read() {
     }
 }
 
+/// Version 8 has the action in 8 bytes behind the process, and is 64 bytes long.
+#[test]
+fn version_8_of_blktrace_and_numbers_of_cgroups_are_read() {
+    let seven = zstd::decode_all(&*fs::read(data("nvme-readahead.blktrace.1.zst")).expect("it"));
+    let seven = seven.expect("it is of zstd");
+    let (mut eight, mut at) = (Vec::new(), 0);
+    while at < seven.len() {
+        let pdu = usize::from(u16::from_le_bytes([seven[at + 46], seven[at + 47]]));
+        let word = |from: usize| &seven[at + from..at + from + 4];
+        let action = u32::from_le_bytes(word(28).try_into().expect("4 bytes"));
+        let (code, category) = (action & 0xffff, action >> 16);
+        // Each event is of a cgroup, whose number of 8 bytes comes first; notes are not.
+        let cgroup = if category & 0x400 == 0 { 0x100 } else { 0 };
+        eight.extend(0x6561_7408_u32.to_le_bytes());
+        eight.extend(&seven[at + 4..at + 28]);
+        eight.extend(word(32));
+        eight.extend((u64::from(code | cgroup) | u64::from(category) << 16).to_le_bytes());
+        eight.extend(&seven[at + 36..at + 46]);
+        let bytes = pdu + if cgroup == 0 { 0 } else { 8 };
+        eight.extend(u16::try_from(bytes).expect("a few").to_le_bytes());
+        eight.extend([0; 12]);
+        eight.extend(std::iter::repeat_n(7, bytes - pdu));
+        eight.extend(&seven[at + 48..at + 48 + pdu]);
+        at += 48 + pdu;
+    }
+    let found = read_text(&eight).expect("it is of blktrace");
+    assert_eq!(found.requests, read(&data("nvme-readahead.blktrace.1.zst")).requests);
+    let cut = read_text(&eight[..eight.len() - 5]).expect("it is read");
+    assert_eq!(cut.warnings(), ["cut-record"]);
+}
+
+/// What stands on another device has each request a second time.
+#[test]
+fn one_device_of_a_stack_is_read_and_another_if_it_is_asked_for() {
+    let line = |device: &str, at: u64, action: &str| {
+        format!("{device} 0 {at} 0.{at:09} 7 {action} R {} + 8 [a]\n", 8 * at)
+    };
+    let lines = [("8,0", 1), ("253,0", 2), ("8,0", 3)].map(|(device, at)| line(device, at, "Q"));
+    let (_folder, path) = written(lines.concat());
+    let found = read(&path);
+    assert_eq!((found.requests.len(), found.warnings()), (2, vec!["other-devices"]));
+    let options = Options { device: Some("253,0".to_owned()), ..Options::default() };
+    let found = try_read(&path, &options).expect("it is there");
+    assert_eq!((found.requests.len(), found.warnings()), (1, vec![]));
+    let options = Options { device: Some("9,0".to_owned()), ..Options::default() };
+    let error = try_read(&path, &options).err().expect("there is none");
+    assert_eq!(error, "there is no event of device 9,0");
+}
+
 #[test]
 fn faults_are_refused_or_warned_of_by_name() {
     let lines = |count: u64| {
@@ -291,6 +340,8 @@ fn faults_are_refused_or_warned_of_by_name() {
     };
     let warned = |text: &str| read_text(text).expect("it is read").warnings();
     assert_eq!(warned(&lines(2000)), [""; 0]);
+    let silent = lines(2000) + "0,R,0,4096,1577809000000000\n";
+    assert_eq!(warned(&silent), ["gap"]);
     let mut late: Vec<_> = lines(2000).lines().map(str::to_owned).collect();
     late.swap(500, 502);
     assert_eq!(warned(&late.join("\n")), ["times-go-back"]);
