@@ -7,6 +7,8 @@ pub mod output;
 
 use std::process::ExitCode;
 
+pub use paternoster_server::config::parse_size;
+
 /// The exit code of a program. An error is told behind the program's name, in a line for each of
 /// its own: a file has one for each of its mistakes.
 pub fn end(program: &str, ended: anyhow::Result<ExitCode>) -> ExitCode {

@@ -11,15 +11,16 @@
 //! merging is undone; and a request that was split has been dispatched with the first of its parts,
 //! and has completed with the last.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use paternoster::Op;
 
 use crate::error::Error;
-use crate::event::{Event, Events, Point};
+use crate::event::{Event, Events, Point, Tally};
 use crate::findings::{Findings, Warning};
-use crate::request::Request;
-use crate::survey::Survey;
+use crate::request::{ContextId, Request};
+use crate::survey::{Devices, Survey, Surveyed};
+use crate::trace::Requests;
 
 const SECTOR: u64 = 512;
 
@@ -31,6 +32,9 @@ const OUTSTANDING: usize = 100_000;
 pub(crate) struct Assembly {
     events: Box<dyn Events>,
     survey: Survey,
+    devices: Devices,
+    /// Events that were read before the rest.
+    read: VecDeque<Event>,
     /// In the order of arrival; the first has the number `first`.
     requests: VecDeque<Pending>,
     first: u64,
@@ -40,6 +44,10 @@ pub(crate) struct Assembly {
     flushes: VecDeque<u64>,
     /// The most sectors of a request so far.
     longest: u64,
+    /// Of processes.
+    contexts: HashMap<u32, ContextId>,
+    /// Requests of an event, with the bytes that they have in common; kept for its memory.
+    common: Vec<(u64, u64, u64)>,
     unpaired: Unpaired,
     has_ended: bool,
 }
@@ -64,39 +72,34 @@ struct Unpaired {
 }
 
 impl Assembly {
-    pub(crate) fn new(events: Box<dyn Events>, survey: Survey) -> Self {
+    pub(crate) fn new(events: Box<dyn Events>, surveyed: Surveyed) -> Self {
+        let Surveyed { survey, devices, first: read } = surveyed;
         Self {
             events,
             survey,
+            devices,
+            read,
             requests: VecDeque::new(),
             first: 0,
             by_sector: BTreeSet::new(),
             flushes: VecDeque::new(),
             longest: 0,
+            contexts: HashMap::new(),
+            common: Vec::new(),
             unpaired: Unpaired::default(),
             has_ended: false,
         }
     }
 
-    /// The next request, in the order of arrival.
-    pub(crate) fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
-        loop {
-            let is_due = self.has_ended || self.requests.len() > OUTSTANDING;
-            if self.requests.front().is_some_and(|pending| pending.is_done || is_due) {
-                return Ok(self.take_first());
-            }
-            if self.has_ended {
-                return Ok(None);
-            }
-            match self.events.next(findings)? {
-                Some(event) if event.device == self.survey.device => self.follow(event, findings),
-                Some(_) => {}
-                None => {
-                    self.has_ended = true;
-                    self.tell(findings);
-                }
-            }
+    fn next_event(&mut self, findings: &mut Findings) -> Result<Option<Event>, Error> {
+        if let Some(event) = self.read.pop_front() {
+            return Ok(Some(event));
         }
+        let event = self.events.next(findings)?;
+        if let Some(event) = &event {
+            self.devices.add(event);
+        }
+        Ok(event)
     }
 
     fn take_first(&mut self) -> Option<Request> {
@@ -111,7 +114,11 @@ impl Assembly {
         Some(pending.request)
     }
 
-    fn tell(&self, findings: &mut Findings) {
+    fn tell(&mut self, findings: &mut Findings) {
+        std::mem::take(&mut self.devices).tell(self.survey, findings);
+        if let Tally { lost: count @ 1.., .. } = self.events.tally() {
+            findings.warn(Warning::LostEvents { count });
+        }
         let Unpaired { completions, at_the_begin, .. } = self.unpaired;
         let open = |pending: &&Pending| pending.request.dispatched.is_some() && !pending.is_done;
         let open = self.requests.iter().filter(open).count() as u64;
@@ -142,8 +149,8 @@ impl Assembly {
         let number = self.first + self.requests.len() as u64;
         let is_flush = event.kind.op == Op::Flush;
         let request = Request {
-            arrived: event.time - self.survey.begin,
-            context: findings.context(event.process.to_string().as_bytes()),
+            arrived: event.time.saturating_sub(self.survey.begin),
+            context: self.context(event.process, findings),
             op: event.kind.op,
             flags: event.kind.flags,
             ahead: event.kind.ahead,
@@ -165,8 +172,13 @@ impl Assembly {
         }
     }
 
+    fn context(&mut self, process: u32, findings: &mut Findings) -> ContextId {
+        let new = || findings.context(process.to_string().as_bytes());
+        *self.contexts.entry(process).or_insert_with(new)
+    }
+
     fn issue(&mut self, event: Event) {
-        let time = event.time - self.survey.begin;
+        let time = event.time.saturating_sub(self.survey.begin);
         let completes = self.survey.completes;
         let mut left = event.len;
         let of_it = |pending: &Pending| pending.to_issue > 0;
@@ -184,7 +196,7 @@ impl Assembly {
     }
 
     fn complete(&mut self, event: Event) {
-        let time = event.time - self.survey.begin;
+        let time = event.time.saturating_sub(self.survey.begin);
         let mut left = event.len;
         let issues = self.survey.issues;
         let of_it = |pending: &Pending| !issues || pending.request.dispatched.is_some();
@@ -237,7 +249,8 @@ impl Assembly {
         }
         let end = event.sector.saturating_add(event.len.div_ceil(SECTOR));
         let from = event.sector.saturating_sub(self.longest);
-        let mut found = Vec::new();
+        let mut found = std::mem::take(&mut self.common);
+        found.clear();
         for &(sector, number) in self.by_sector.range((from, 0)..(end, 0)) {
             let pending = &self.requests[index(number, self.first)];
             let its_end = sector.saturating_add(pending.request.len.div_ceil(SECTOR));
@@ -254,7 +267,31 @@ impl Assembly {
                 self.by_sector.remove(&(sector, number));
             }
         }
-        !found.is_empty()
+        let is_there = !found.is_empty();
+        self.common = found;
+        is_there
+    }
+}
+
+impl Requests for Assembly {
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
+        loop {
+            let is_due = self.has_ended || self.requests.len() > OUTSTANDING;
+            if self.requests.front().is_some_and(|pending| pending.is_done || is_due) {
+                return Ok(self.take_first());
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            match self.next_event(findings)? {
+                Some(event) if event.device == self.survey.device => self.follow(event, findings),
+                Some(_) => {}
+                None => {
+                    self.has_ended = true;
+                    self.tell(findings);
+                }
+            }
+        }
     }
 }
 

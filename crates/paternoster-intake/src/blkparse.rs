@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::Error;
-use crate::event::{Event, Events, Kind, Number, Point};
+use crate::event::{Event, Events, Kind, Point, Tally};
 use crate::findings::{Findings, Warning};
 use crate::lines::{Lines, scaled, shown, whole};
 
@@ -18,13 +18,11 @@ const S: u64 = 1_000_000_000;
 const SECTOR: u64 = 512;
 
 /// The tracepoints, and what they tell.
-const TRACEPOINTS: [(&[u8], Point); 6] = [
+const TRACEPOINTS: [(&[u8], Point); 4] = [
     (b"block_bio_queue:", Point::Queued),
     (b"block_rq_insert:", Point::Inserted),
     (b"block_rq_issue:", Point::Issued),
     (b"block_rq_complete:", Point::Completed),
-    (b"block_io_start:", Point::Other),
-    (b"block_io_done:", Point::Other),
 ];
 
 /// Which program has printed the lines.
@@ -50,12 +48,13 @@ pub(crate) struct Text {
     printed: Printed,
     /// Lines that hold none.
     left_out: u64,
+    tally: Tally,
     has_ended: bool,
 }
 
 impl Text {
     pub(crate) fn new(lines: Lines, printed: Printed) -> Self {
-        Self { lines, printed, left_out: 0, has_ended: false }
+        Self { lines, printed, left_out: 0, tally: Tally::new(), has_ended: false }
     }
 }
 
@@ -73,7 +72,12 @@ impl Events for Text {
                 Printed::ByTracefs => tracefs_line(line),
             };
             match event.map_err(|what| self.lines.wrong(what))? {
-                Some(event) => return Ok(Some(event)),
+                Some(Told { time, number, event }) => {
+                    self.tally.add(time, number);
+                    if event.is_some() {
+                        return Ok(event);
+                    }
+                }
                 None => self.left_out += 1,
             }
         }
@@ -82,6 +86,10 @@ impl Events for Text {
         }
         Ok(None)
     }
+
+    fn tally(&self) -> Tally {
+        self.tally.clone()
+    }
 }
 
 /// The first line of the summary names a processor and the program that ran there.
@@ -89,7 +97,14 @@ fn is_summary(line: &[u8]) -> bool {
     (line.starts_with(b"CPU") || line.starts_with(b"Total (")) && line.ends_with(b":")
 }
 
-type Parsed = Result<Option<Event>, String>;
+/// What a line tells: its time, its processor and number, and the event of a request, if it is one.
+struct Told {
+    time: u64,
+    number: Option<(u32, u64)>,
+    event: Option<Event>,
+}
+
+type Parsed = Result<Option<Told>, String>;
 
 /// A line of blkparse. None where it is a note or has no I/O.
 fn blkparse_line(line: &[u8]) -> Parsed {
@@ -105,24 +120,19 @@ fn blkparse_line(line: &[u8]) -> Parsed {
     let time = scaled(time, S).ok_or_else(|| no(time, "a time in seconds"))?;
     let process = number(word("a process")?, "the number of a process")?;
     let point = match word("an action")? {
-        b"Q" => Point::Queued,
-        b"I" => Point::Inserted,
-        b"D" => Point::Issued,
-        b"C" => Point::Completed,
+        b"Q" => Some(Point::Queued),
+        b"I" => Some(Point::Inserted),
+        b"D" => Some(Point::Issued),
+        b"C" => Some(Point::Completed),
         // Notes have text of any kind behind them.
         b"m" => return Ok(None),
-        _ => Point::Other,
+        _ => None,
     };
     let rwbs = word("RWBS").unwrap_or_default();
-    let (sector, sectors, rest) = range(words);
-    let number = Number {
-        cpu: u32::try_from(cpu).map_err(|_| format!("CPU {cpu}: at most 2^32 are allowed"))?,
-        sequence,
-    };
-    let error = if point == Point::Completed { error_in(rest) } else { 0 };
-    let len = sectors.saturating_mul(SECTOR);
+    let cpu = u32::try_from(cpu).map_err(|_| format!("CPU {cpu}: at most 2^32 are allowed"))?;
     let process = u32::try_from(process).unwrap_or(u32::MAX);
-    Ok(Some(event((time, Some(number), point), device, (sector, len), rwbs, (process, error))))
+    let event = point.and_then(|point| event(time, point, device, process, rwbs, words));
+    Ok(Some(Told { time, number: Some((cpu, sequence)), event }))
 }
 
 /// A line of blkparse in its own form.
@@ -140,9 +150,6 @@ fn tracefs_line(line: &[u8]) -> Parsed {
     };
     let found = words.iter().enumerate().find_map(|(at, word)| Some((at, is_tracepoint(word)?)));
     let Some((at, point)) = found else { return Ok(None) };
-    if point == Point::Other {
-        return Ok(None);
-    }
     // Before it: COMMAND-PID [CPU] FLAGS TIME:, or of perf COMMAND PID [CPU] TIME:.
     let time = at.checked_sub(1).map_or(&b""[..], |at| words[at]);
     let time = time.strip_suffix(b":").unwrap_or(time);
@@ -157,44 +164,35 @@ fn tracefs_line(line: &[u8]) -> Parsed {
     let device = word("a device")?;
     let device = Event::device_of(device).ok_or_else(|| no(device, "MAJOR,MINOR of a device"))?;
     let rwbs = word("RWBS")?;
-    let (sector, sectors, rest) = range(words);
-    let error = if point == Point::Completed { error_in(rest) } else { 0 };
-    // A flush is at the last sector of all.
-    let sector = if sectors == 0 { 0 } else { sector };
-    let len = sectors.saturating_mul(SECTOR);
-    Ok(Some(event((time, None, point), device, (sector, len), rwbs, (process, error))))
+    let event = event(time, point, device, process, rwbs, words);
+    Ok(Some(Told { time, number: None, event }))
 }
 
-fn event(
-    (time, number, point): (u64, Option<Number>, Point),
+/// The event of a request with that RWBS, and with `SECTOR + SECTORS` and perhaps an errno among
+/// the words behind. None where it moves no data.
+fn event<'a>(
+    time: u64,
+    point: Point,
     device: u64,
-    (sector, len): (u64, u64),
+    process: u32,
     rwbs: &[u8],
-    (process, error): (u32, u16),
-) -> Event {
-    let kind = Kind::of_rwbs(rwbs, len);
-    let point = if kind.is_some() { point } else { Point::Other };
-    let kind = kind.unwrap_or(Kind {
-        op: paternoster::Op::Flush,
-        flags: paternoster::BioFlags::empty(),
-        ahead: false,
-    });
-    Event { time, number, point, device, sector, len, kind, process, error }
-}
-
-/// `SECTOR + SECTORS` among those words, and the last word of all.
-fn range<'a>(words: impl Iterator<Item = &'a [u8]>) -> (u64, u64, &'a [u8]) {
-    let words: Vec<_> = words.collect();
-    let plus = words.iter().position(|&word| word == b"+");
-    let at = |at: Option<usize>| at.and_then(|at| words.get(at)).and_then(|word| whole(word));
-    let sector = at(plus.and_then(|plus| plus.checked_sub(1)));
-    let sectors = at(plus.map(|plus| plus + 1));
-    let last = words.last().copied().unwrap_or_default();
-    match (sector, sectors) {
-        (Some(sector), Some(sectors)) => (sector, sectors, last),
-        // A flush of blkparse has none.
-        _ => (0, 0, last),
+    words: impl Iterator<Item = &'a [u8]>,
+) -> Option<Event> {
+    let (mut before, mut range, mut last) = (None, None, &b""[..]);
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        if word == b"+" && range.is_none() {
+            range = before.zip(words.peek().and_then(|word| whole(word)));
+        }
+        before = whole(word);
+        last = word;
     }
+    // A flush of blkparse has no range, and that of tracefs is at the last sector of all.
+    let (sector, sectors) = range.filter(|&(_, sectors)| sectors > 0).unwrap_or((0, 0));
+    let len = sectors.saturating_mul(SECTOR);
+    let error = if point == Point::Completed { error_in(last) } else { 0 };
+    let kind = Kind::of_rwbs(rwbs, len)?;
+    Some(Event { time, point, device, sector, len, kind, process, error })
 }
 
 /// The errno in `[5]` or `[-5]`.

@@ -17,35 +17,16 @@
 //!
 //! `pdu` bytes follow. A pid of a completion is of who was interrupted by it.
 
-use std::io::{BufRead, Read as _};
+use std::io::{BufRead, Read};
 
 use paternoster::{BioFlags, Op};
+use paternoster_trace::blktrace::{MAGIC, category, code};
 
 use crate::error::{Error, Place};
-use crate::event::{Event, Events, Kind, Number, Point};
+use crate::event::{Event, Events, Kind, Point, Tally};
 use crate::findings::{Findings, Warning};
 
-const MAGIC: u32 = 0x6561_7400;
 const VERSIONS: [u8; 2] = [7, 8];
-
-/// Codes of actions.
-const QUEUE: u32 = 1;
-const ISSUE: u32 = 7;
-const COMPLETE: u32 = 8;
-const INSERT: u32 = 11;
-/// A note's action is of this category.
-const NOTIFY: u32 = 0x400;
-/// The 8 bytes of a cgroup's number come before the rest of the pdu.
-const CGROUP: u32 = 0x100;
-
-/// Categories.
-const WRITE: u32 = 2;
-const FLUSH: u32 = 4;
-const SYNC: u32 = 8;
-const AHEAD: u32 = 0x800;
-const META: u32 = 0x1000;
-const DISCARD: u32 = 0x2000;
-const FUA: u32 = 0x8000;
 
 /// Whether a trace that begins so is one of blktrace.
 pub(crate) fn matches(head: &[u8]) -> bool {
@@ -64,102 +45,120 @@ fn magic(record: &[u8]) -> Option<(u8, bool)> {
     None
 }
 
+/// How much of a file is read at once, in bytes: some 5,000 records.
+const PIECE: usize = 256 << 10;
+
 /// The events of one file.
 pub(crate) struct File {
     bytes: Box<dyn BufRead + Send>,
-    /// Where the next record begins.
+    /// What was read of it, of which the part from `begin` on is next.
+    piece: Vec<u8>,
+    begin: usize,
+    /// Where the piece begins in the file.
     at: u64,
+    tally: Tally,
 }
 
 impl File {
     pub(crate) fn new(bytes: Box<dyn BufRead + Send>) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, piece: Vec::new(), begin: 0, at: 0, tally: Tally::new() }
     }
 
-    /// Reads so many bytes, or fewer at the end.
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
-        let mut done = 0;
-        while done < into.len() {
-            match self.bytes.read(&mut into[done..]) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// What is next: so many bytes, or fewer at the end.
+    fn ahead(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        if self.piece.len() - self.begin < bytes {
+            self.piece.drain(..self.begin);
+            self.at += self.begin as u64;
+            self.begin = 0;
+            let more = PIECE.max(bytes) - self.piece.len();
+            (&mut self.bytes).take(more as u64).read_to_end(&mut self.piece)?;
         }
-        Ok(done)
+        Ok(&self.piece[self.begin..])
     }
 
-    /// The next event. None at the end, and in front of a record that is cut.
+    /// The next record that is an event of a request. None at the end, and before one that is cut.
     fn record(&mut self, findings: &mut Findings) -> Result<Option<Event>, Error> {
-        let mut record = [0; 64];
-        let read = self.read(&mut record[..48])?;
-        if read == 0 {
-            return Ok(None);
-        }
-        let cut = |findings: &mut Findings, bytes: usize| {
-            findings.warn(Warning::CutRecord { bytes: bytes as u64 });
-            Ok(None)
-        };
-        let Some((version, big)) = magic(&record) else {
-            let found = u32::from_le_bytes([record[0], record[1], record[2], record[3]]);
-            return Err(Error::at(
-                Place::Byte(self.at),
-                format!(
-                    "{found:#010x} is found where a record of blktrace begins: 0x65617407 or \
-                         0x65617408, in either byte order, is allowed"
-                ),
-            ));
-        };
-        if read < 48 {
-            return cut(findings, read);
-        }
-        let mut size = 48;
-        if version == 8 {
-            size += self.read(&mut record[48..])?;
-            if size < 64 {
-                return cut(findings, size);
+        loop {
+            let at = self.at + self.begin as u64;
+            let ahead = self.ahead(64)?;
+            if ahead.is_empty() {
+                return Ok(None);
+            }
+            let Some((version, big)) = magic(ahead) else {
+                return Err(no_record(at, ahead));
+            };
+            let size = if version == 7 { 48 } else { 64 };
+            let Some(record) = ahead.get(..size) else {
+                return Ok(self.cut(findings));
+            };
+            // A copy of the code for each byte order.
+            let (told, pdu) = match (version, big) {
+                (7, false) => Fields::<false> { record }.version_7(),
+                (7, true) => Fields::<true> { record }.version_7(),
+                (_, false) => Fields::<false> { record }.version_8(),
+                (_, true) => Fields::<true> { record }.version_8(),
+            };
+            let whole = size + usize::from(pdu);
+            if pdu > 0 && self.ahead(whole)?.len() < whole {
+                return Ok(self.cut(findings));
+            }
+            self.begin += whole;
+            // Notes have a time of their own, and no number.
+            let Some((time, number, event)) = told else { continue };
+            self.tally.add(time, Some(number));
+            if event.is_some() {
+                return Ok(event);
             }
         }
-        let fields = Fields { record: &record, big };
-        let (event, pdu) = if version == 7 { fields.version_7() } else { fields.version_8() };
-        let mut skipped = 0;
-        while skipped < u64::from(pdu) {
-            let here = self.bytes.fill_buf()?.len() as u64;
-            if here == 0 {
-                return cut(findings, size + usize::try_from(skipped).expect("a pdu is short"));
-            }
-            let part = here.min(u64::from(pdu) - skipped);
-            self.bytes.consume(usize::try_from(part).expect("it is in a buffer"));
-            skipped += part;
-        }
-        self.at += size as u64 + u64::from(pdu);
-        Ok(Some(event))
     }
+
+    /// What is left is no whole record.
+    fn cut(&mut self, findings: &mut Findings) -> Option<Event> {
+        let bytes = (self.piece.len() - self.begin) as u64;
+        findings.warn(Warning::CutRecord { bytes });
+        self.begin = self.piece.len();
+        None
+    }
+}
+
+/// What a magic number is expected instead of.
+fn no_record(at: u64, ahead: &[u8]) -> Error {
+    let mut found = [0; 4];
+    let bytes = ahead.len().min(4);
+    found[..bytes].copy_from_slice(&ahead[..bytes]);
+    let found = u32::from_le_bytes(found);
+    Error::at(
+        Place::Byte(at),
+        format!(
+            "{found:#010x} is found where a record of blktrace begins: 0x65617407 or 0x65617408, \
+             in either byte order, is allowed"
+        ),
+    )
 }
 
 impl Events for File {
     fn next(&mut self, findings: &mut Findings) -> Result<Option<Event>, Error> {
-        loop {
-            match self.record(findings)? {
-                // Notes have a time of their own, and no number.
-                Some(event) if event.number.is_none() => {}
-                event => return Ok(event),
-            }
-        }
+        self.record(findings)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally.clone()
     }
 }
 
-/// The fields of a record.
-struct Fields<'a> {
-    record: &'a [u8; 64],
-    big: bool,
+/// What a record tells that is no note: its time, its processor and number, and the event of a
+/// request, if it is one.
+type Told = (u64, (u32, u64), Option<Event>);
+
+/// The fields of a record; numbers may have their high byte first.
+struct Fields<'a, const BIG: bool> {
+    record: &'a [u8],
 }
 
-impl Fields<'_> {
+impl<const BIG: bool> Fields<'_, BIG> {
     fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut bytes: [u8; N] = self.record[at..at + N].try_into().expect("so many bytes");
-        if self.big {
+        if BIG {
             bytes.reverse();
         }
         bytes
@@ -177,64 +176,66 @@ impl Fields<'_> {
         u64::from_le_bytes(self.bytes(at))
     }
 
-    /// The event, and how many bytes follow.
-    fn version_7(&self) -> (Event, u16) {
+    /// What it tells, and how many bytes follow.
+    fn version_7(&self) -> (Option<Told>, u16) {
         let action = self.u32(28);
-        let event = self.event(action & 0xffff, action >> 16, [32, 36, 40, 44]);
-        (event, self.u16(46))
+        let told = self.told(action & 0xffff, action >> 16, [32, 36, 40, 44]);
+        (told, self.u16(46))
     }
 
-    fn version_8(&self) -> (Event, u16) {
+    fn version_8(&self) -> (Option<Told>, u16) {
         let action = self.u64(32);
         let low = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
-        let event = self.event(low(action) & 0xffff, low(action >> 16), [28, 40, 44, 48]);
-        (event, self.u16(50))
+        let told = self.told(low(action) & 0xffff, low(action >> 16), [28, 40, 44, 48]);
+        (told, self.u16(50))
     }
 
-    fn event(&self, code: u32, category: u32, [pid, device, cpu, error]: [usize; 4]) -> Event {
-        let is_note = category & NOTIFY != 0;
+    fn told(&self, action: u32, categories: u32, at: [usize; 4]) -> Option<Told> {
+        let [pid, device, cpu, error] = at;
+        if categories & category::NOTIFY != 0 {
+            return None;
+        }
+        let (time, number) = (self.u64(8), (self.u32(cpu), u64::from(self.u32(4))));
+        let point = match action & !code::CGROUP {
+            code::QUEUE => Point::Queued,
+            code::INSERT => Point::Inserted,
+            code::ISSUE => Point::Issued,
+            code::COMPLETE => Point::Completed,
+            _ => return Some((time, number, None)),
+        };
         let len = u64::from(self.u32(24));
         let device = self.u32(device);
-        let kind = kind(category, len);
-        let point = match code & !CGROUP {
-            QUEUE => Point::Queued,
-            INSERT => Point::Inserted,
-            ISSUE => Point::Issued,
-            COMPLETE => Point::Completed,
-            _ => Point::Other,
-        };
-        let number = Number { cpu: self.u32(cpu), sequence: u64::from(self.u32(4)) };
-        Event {
-            time: self.u64(8),
-            number: (!is_note).then_some(number),
-            // What is of no data is of a driver's own commands.
-            point: if kind.is_some() { point } else { Point::Other },
+        let event = kind(categories, len).map(|kind| Event {
+            time,
+            point,
             device: u64::from(device >> 20) << 32 | u64::from(device & 0xf_ffff),
             sector: self.u64(16),
             len,
-            kind: kind.unwrap_or(Kind { op: Op::Flush, flags: BioFlags::empty(), ahead: false }),
+            kind,
             process: self.u32(pid),
             error: self.u16(error),
-        }
+        });
+        Some((time, number, event))
     }
 }
 
-fn kind(category: u32, len: u64) -> Option<Kind> {
-    let is = |bit: u32| category & bit != 0;
+/// What kind of I/O it is; none of a driver's own commands, which move no data.
+fn kind(categories: u32, len: u64) -> Option<Kind> {
+    let is = |bit: u32| categories & bit != 0;
     let op = match () {
-        () if len == 0 => is(FLUSH).then_some(Op::Flush)?,
-        () if is(DISCARD) => Op::Discard,
-        () if is(WRITE) => Op::Write,
+        () if len == 0 => is(category::FLUSH).then_some(Op::Flush)?,
+        () if is(category::DISCARD) => Op::Discard,
+        () if is(category::WRITE) => Op::Write,
         () => Op::Read,
     };
     let mut flags = BioFlags::empty();
     if op != Op::Flush {
-        flags.set(BioFlags::SYNC, is(SYNC));
-        flags.set(BioFlags::FUA, is(FUA));
-        flags.set(BioFlags::PREFLUSH, is(FLUSH));
-        flags.set(BioFlags::PRIO, is(META));
+        flags.set(BioFlags::SYNC, is(category::SYNC));
+        flags.set(BioFlags::FUA, is(category::FUA));
+        flags.set(BioFlags::PREFLUSH, is(category::FLUSH));
+        flags.set(BioFlags::PRIO, is(category::META));
     }
-    Some(Kind { op, flags, ahead: is(AHEAD) })
+    Some(Kind { op, flags, ahead: is(category::AHEAD) })
 }
 
 /// The events of the files of all processors, by their times.
@@ -263,5 +264,9 @@ impl Events for Merged {
         let Some(event) = *next else { return Ok(None) };
         *next = file.next(findings)?;
         Ok(Some(event))
+    }
+
+    fn tally(&self) -> Tally {
+        self.files.iter().fold(Tally::new(), |all, (file, _)| all.and(&file.tally))
     }
 }

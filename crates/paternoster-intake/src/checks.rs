@@ -1,7 +1,6 @@
 //! Puts requests in the order of their arrival, and finds what makes a trace doubtful.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 use paternoster::Op;
@@ -19,7 +18,7 @@ const ENOUGH: u64 = 1_000;
 /// Holds requests back until none can come before them.
 pub(crate) struct Checks {
     /// By arrival; those of one time in the order of the trace.
-    held: BinaryHeap<Reverse<(u64, u64, Kept)>>,
+    held: VecDeque<Request>,
     read: u64,
     /// The latest arrival that was read, and the last that was given.
     latest: u64,
@@ -32,34 +31,11 @@ pub(crate) struct Checks {
     between: Histogram<u64>,
 }
 
-/// A request is ordered by what stands before it.
-struct Kept(Request);
-
-impl PartialEq for Kept {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Kept {}
-
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Kept {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
-}
-
 impl Checks {
     /// Times are since `base`, or else since the first arrival.
     pub(crate) fn new(base: Option<u64>) -> Self {
         Self {
-            held: BinaryHeap::new(),
+            held: VecDeque::new(),
             read: 0,
             latest: 0,
             given: None,
@@ -89,18 +65,20 @@ impl Checks {
         self.latest = self.latest.max(arrived);
         let is_whole = request.offset.is_multiple_of(SECTOR) && request.len.is_multiple_of(SECTOR);
         self.parts_of_sectors += u64::from(!is_whole && request.op != Op::Flush);
-        self.held.push(Reverse((arrived, self.read, Kept(request))));
+        // Nearly all come in order.
+        let at = self.held.iter().rposition(|held| held.arrived <= arrived);
+        self.held.insert(at.map_or(0, |at| at + 1), request);
         self.read += 1;
         Ok(())
     }
 
     /// The next one in order, if none can come before it any more.
     pub(crate) fn take(&mut self, is_over: bool) -> Option<Request> {
-        let Reverse((arrived, ..)) = self.held.peek()?;
+        let arrived = self.held.front()?.arrived;
         if !is_over && arrived.saturating_add(LATE) >= self.latest {
             return None;
         }
-        let Reverse((arrived, _, Kept(mut request))) = self.held.pop()?;
+        let mut request = self.held.pop_front()?;
         if let Some(before) = self.given.replace(arrived) {
             let between = arrived - before;
             self.same_time += u64::from(between == 0);

@@ -7,7 +7,7 @@
 //! | Tencent CBS | time in s, sector, sectors, 0 of a read or 1 of a write, volume |
 //! | SPC | unit, block, bytes, `r` or `w`, time in s |
 //! | DiskSim | time in ms, device, block, blocks, flags: bit 0 of a read; MQSim has ns |
-//! | CSV | as `--columns` says, or names in the first line |
+//! | CSV | as its first line names them, or the user does |
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -15,9 +15,11 @@ use std::io::BufRead;
 use paternoster::{BioFlags, Op};
 
 use crate::error::{Error, Place};
+use crate::event::Kind;
 use crate::findings::{Findings, Warning};
 use crate::lines::{Lines, scaled, shown, whole};
 use crate::request::Request;
+use crate::trace::Requests;
 
 pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
@@ -25,7 +27,7 @@ pub(crate) const S: u64 = 1_000_000_000;
 const SECTOR: u64 = 512;
 
 /// What the columns of a format hold. Columns are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// The column, and what its unit is in ns.
     pub(crate) time: (usize, u64),
@@ -37,13 +39,23 @@ pub(crate) struct Layout {
     pub(crate) len: (usize, u64),
     /// How long the request took, in a unit of so many ns.
     pub(crate) response: Option<(usize, u64)>,
+    /// When it was dispatched and when it had completed, in such units.
+    dispatched: Option<(usize, u64)>,
+    completed: Option<(usize, u64)>,
+    /// The errno with which it failed.
+    error: Option<usize>,
 }
 
 /// How an operation is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ops {
     /// By a word that begins with r or w, or is of a trim or flush.
+    #[default]
     Words,
+    /// By the letters of blkparse: with flags.
+    Rwbs,
+    /// By one of these words of a read; any other is of a write.
+    Reads(Vec<String>),
     /// By 0 of a read, and 1 of a write.
     Numbers,
     /// By bit 0 of a read.
@@ -51,8 +63,13 @@ pub(crate) enum Ops {
 }
 
 impl Ops {
-    fn read(self, word: &[u8]) -> Option<Op> {
-        match self {
+    fn read(&self, word: &[u8], len: u64) -> Option<Kind> {
+        let op = match self {
+            Self::Rwbs => return Kind::of_rwbs(word, len),
+            Self::Reads(reads) => {
+                let is_read = reads.iter().any(|read| read.as_bytes() == word);
+                Some(if is_read { Op::Read } else { Op::Write })
+            }
             Self::Words => match word.to_ascii_lowercase().as_slice() {
                 b"r" | b"read" => Some(Op::Read),
                 b"w" | b"write" => Some(Op::Write),
@@ -68,11 +85,14 @@ impl Ops {
             Self::Flags => {
                 whole(word).map(|flags| if flags & 1 == 1 { Op::Read } else { Op::Write })
             }
-        }
+        };
+        Some(Kind { op: op?, flags: BioFlags::empty(), ahead: false })
     }
 
-    fn allowed(self) -> &'static str {
+    fn allowed(&self) -> &'static str {
         match self {
+            Self::Rwbs => "R, W, D or F with F, S, M, A, E beside it",
+            Self::Reads(_) => "any word",
             Self::Words => "R, W, read, write, trim or flush in either case",
             Self::Numbers => "0 of a read or 1 of a write",
             Self::Flags => "a number whose bit 0 is of a read",
@@ -89,6 +109,7 @@ impl Layout {
             offset: (4, 1),
             len: (5, 1),
             response: Some((6, 100)),
+            ..Self::default()
         }
     }
 
@@ -99,7 +120,7 @@ impl Layout {
             op: (1, Ops::Words),
             offset: (2, 1),
             len: (3, 1),
-            response: None,
+            ..Self::default()
         }
     }
 
@@ -110,7 +131,7 @@ impl Layout {
             op: (3, Ops::Numbers),
             offset: (1, SECTOR),
             len: (2, SECTOR),
-            response: None,
+            ..Self::default()
         }
     }
 
@@ -121,7 +142,7 @@ impl Layout {
             op: (3, Ops::Words),
             offset: (1, SECTOR),
             len: (2, 1),
-            response: None,
+            ..Self::default()
         }
     }
 
@@ -133,26 +154,32 @@ impl Layout {
             op: (4, Ops::Flags),
             offset: (2, SECTOR),
             len: (3, SECTOR),
-            response: None,
+            ..Self::default()
         }
     }
 
     /// What a first line of names says, or the option that has the same words: `time:us`.
     pub(crate) fn named(names: &str) -> Result<Self, String> {
-        let mut columns = [const { None }; 6];
+        let mut columns = [const { None }; CONTEXT];
         let mut context = Vec::new();
+        let mut ops = Ops::Words;
         for (at, column) in names.split(',').enumerate() {
             let column = column.trim().to_ascii_lowercase();
             let (name, unit) = column.split_once(':').unwrap_or((&column, ""));
             let Some(what) = NAMES.iter().position(|names| names.contains(&name)) else { continue };
             let unit = match (what, unit) {
-                (TIME | RESPONSE, "us") => US,
-                (TIME | RESPONSE, "ms") => MS,
-                (TIME | RESPONSE, "s" | "") => S,
+                (TIME | RESPONSE | DISPATCHED | COMPLETED, "us") => US,
+                (TIME | RESPONSE | DISPATCHED | COMPLETED, "ms") => MS,
+                (TIME | RESPONSE | DISPATCHED | COMPLETED, "s" | "") => S,
                 (OFFSET | LEN, "sectors") => SECTOR,
-                (TIME | RESPONSE, "ns") | (OFFSET | LEN, "bytes" | "") | (OP | CONTEXT, "") => 1,
+                (TIME | RESPONSE | DISPATCHED | COMPLETED, "ns")
+                | (OFFSET | LEN, "bytes" | "")
+                | (OP | CONTEXT | ERROR, "") => 1,
                 _ => return Err(format!("column {column:?}: {UNITS} are allowed")),
             };
+            if name == "rwbs" {
+                ops = Ops::Rwbs;
+            }
             if what == CONTEXT {
                 context.push(at);
             } else if columns[what].replace((at, unit)).is_some() {
@@ -166,10 +193,13 @@ impl Layout {
         Ok(Self {
             time: column(TIME)?,
             context,
-            op: (column(OP)?.0, Ops::Words),
+            op: (column(OP)?.0, ops),
             offset: column(OFFSET)?,
             len: column(LEN)?,
             response: columns[RESPONSE],
+            dispatched: columns[DISPATCHED],
+            completed: columns[COMPLETED],
+            error: columns[ERROR].map(|(at, _)| at),
         })
     }
 
@@ -177,7 +207,9 @@ impl Layout {
     fn columns(&self) -> usize {
         let last = [self.time.0, self.op.0, self.offset.0, self.len.0];
         let last = last.into_iter().chain(self.context.iter().copied());
-        let last = last.chain(self.response.map(|(at, _)| at)).max();
+        let times = [self.response, self.dispatched, self.completed];
+        let last = last.chain(times.into_iter().flatten().map(|(at, _)| at));
+        let last = last.chain(self.error).max();
         last.map_or(0, |last| last + 1)
     }
 
@@ -192,26 +224,46 @@ impl Layout {
             found.ok_or_else(|| format!("{}: {what} is expected", shown(fields[at])))
         };
         let arrived = number(self.time, "a time")?;
-        let (op_at, ops) = self.op;
-        let op = ops.read(fields[op_at]);
-        let op =
-            op.ok_or_else(|| format!("{}: {} is allowed", shown(fields[op_at]), ops.allowed()))?;
         let len = number(self.len, "a length")?;
+        let (op_at, ops) = &self.op;
+        let kind = ops.read(fields[*op_at], len);
+        let kind =
+            kind.ok_or_else(|| format!("{}: {} is allowed", shown(fields[*op_at]), ops.allowed()))?;
         let name: Vec<_> = self.context.iter().map(|&at| fields[at]).collect();
-        let response = self.response.map(|response| number(response, "a response time"));
-        let response = response.transpose()?;
+        // What has not happened is empty.
+        let time = |column: Option<(usize, u64)>, what: &str| {
+            let column = column.filter(|&(at, _)| !fields[at].is_empty());
+            column.map(|column| number(column, what)).transpose()
+        };
+        let response = time(self.response, "a response time")?;
+        let completed = time(self.completed, "the time of a completion")?;
+        let error = self.error.map_or(&b""[..], |at| fields[at]);
+        let error = match whole(error).map(u16::try_from) {
+            None if error.is_empty() => None,
+            Some(Ok(errno)) => Some(errno),
+            _ => return Err(format!("{}: an errno is expected", shown(error))),
+        };
         Ok(Request {
             arrived,
             context: findings.context(&name.join(&b'.')),
-            op,
-            flags: BioFlags::empty(),
-            ahead: false,
+            op: kind.op,
+            flags: kind.flags,
+            ahead: kind.ahead,
             offset: number(self.offset, "an offset")?,
             len,
-            dispatched: None,
-            completed: response.map(|response| arrived.saturating_add(response)),
-            error: None,
+            dispatched: time(self.dispatched, "the time of a dispatch")?,
+            completed: completed.or(response.map(|response| arrived.saturating_add(response))),
+            error: error.filter(|&errno| errno != 0),
         })
+    }
+
+    /// Operations are told by one of these words of a read; any other is of a write.
+    pub(crate) fn with_reads(mut self, words: Option<&str>) -> Self {
+        if let Some(words) = words {
+            let words = words.split(',').map(|word| word.trim().to_owned());
+            self.op.1 = Ops::Reads(words.collect());
+        }
+        self
     }
 
     /// Whether a line that begins a trace is one of this layout's, with so many columns.
@@ -231,15 +283,21 @@ const OP: usize = 1;
 const OFFSET: usize = 2;
 const LEN: usize = 3;
 const RESPONSE: usize = 4;
-const CONTEXT: usize = 5;
+const DISPATCHED: usize = 5;
+const COMPLETED: usize = 6;
+const ERROR: usize = 7;
+const CONTEXT: usize = 8;
 
 /// What columns may be called.
-const NAMES: [&[&str]; 6] = [
+const NAMES: [&[&str]; 9] = [
     &["time", "timestamp", "arrival", "ts"],
-    &["op", "opcode", "type", "iotype", "rw"],
+    &["op", "opcode", "type", "iotype", "rw", "rwbs"],
     &["offset", "lba", "sector"],
     &["size", "length", "len", "bytes"],
     &["response", "responsetime", "latency"],
+    &["dispatched"],
+    &["completed"],
+    &["error"],
     &["context", "device", "device_id", "volume", "volumeid", "pid", "tenant"],
 ];
 const UNITS: &str = "ns, us, ms and s of times, bytes and sectors of offsets and sizes";
@@ -284,8 +342,10 @@ impl Table {
     pub(crate) fn spread(self) -> Self {
         Self { spread: Some(Spread::default()), ..self }
     }
+}
 
-    pub(crate) fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
+impl Requests for Table {
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
         let Some(mut spread) = self.spread.take() else {
             return self.rows.next(&self.layout, findings);
         };

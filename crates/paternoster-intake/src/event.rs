@@ -5,6 +5,8 @@
 //!           └─▶ Merged into one that is queued, and issued and completed with it
 //! ```
 
+use std::collections::BTreeMap;
+
 use paternoster::{BioFlags, Op};
 
 use crate::error::Error;
@@ -21,8 +23,6 @@ pub(crate) enum Point {
     Issued,
     /// Done: C, or `block_rq_complete`.
     Completed,
-    /// Any other.
-    Other,
 }
 
 /// An event.
@@ -30,8 +30,6 @@ pub(crate) enum Point {
 pub(crate) struct Event {
     /// In ns, of the tracer's clock.
     pub(crate) time: u64,
-    /// Its number among those of its processor, where the format has one.
-    pub(crate) number: Option<Number>,
     pub(crate) point: Point,
     /// Major number in the upper half, minor in the lower.
     pub(crate) device: u64,
@@ -43,13 +41,6 @@ pub(crate) struct Event {
     pub(crate) error: u16,
 }
 
-/// The number of an event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Number {
-    pub(crate) cpu: u32,
-    pub(crate) sequence: u64,
-}
-
 /// What kind of I/O it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -58,9 +49,52 @@ pub(crate) struct Kind {
     pub(crate) ahead: bool,
 }
 
-/// Reads events in the order of the trace.
+/// Reads events in the order of the trace: those at a [`Point`] of a request's way.
 pub(crate) trait Events: Send {
     fn next(&mut self, findings: &mut Findings) -> Result<Option<Event>, Error>;
+
+    /// What there is to say of all events that were read, also of those that are at no point.
+    fn tally(&self) -> Tally;
+}
+
+/// The times and numbers of events.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    /// The first time, in ns.
+    pub(crate) begin: u64,
+    /// How many numbers are missing.
+    pub(crate) lost: u64,
+    /// The processor and the number of the last event.
+    last: Option<(u32, u64)>,
+    /// The highest number of each other processor.
+    others: BTreeMap<u32, u64>,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self { begin: u64::MAX, lost: 0, last: None, others: BTreeMap::new() }
+    }
+
+    /// An event at that time, with the number that its processor gave it.
+    #[inline]
+    pub(crate) fn add(&mut self, time: u64, number: Option<(u32, u64)>) {
+        self.begin = self.begin.min(time);
+        let Some((cpu, number)) = number else { return };
+        let highest = match self.last {
+            Some((last, highest)) if last == cpu => highest,
+            last => {
+                self.others.extend(last);
+                self.others.remove(&cpu).unwrap_or(number)
+            }
+        };
+        self.lost += number.saturating_sub(highest.saturating_add(1));
+        self.last = Some((cpu, number.max(highest)));
+    }
+
+    /// The events of both.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self { begin: self.begin.min(other.begin), lost: self.lost + other.lost, ..self }
+    }
 }
 
 impl Event {

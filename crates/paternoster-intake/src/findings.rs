@@ -66,6 +66,8 @@ pub enum Warning {
         device: String,
         /// How many others there are.
         others: usize,
+        /// One that has more requests, which was not seen in time.
+        more: Option<String>,
     },
     /// The format has several units of time.
     UnitAssumed {
@@ -81,6 +83,13 @@ pub enum Warning {
     },
     /// The format has whole seconds: arrivals are spread evenly in each.
     SpreadInSeconds,
+    /// Requests reached behind the end of the device, and were moved.
+    Moved {
+        /// How many.
+        count: u64,
+        /// The size of the device in bytes.
+        size: u64,
+    },
     /// Lines that hold no request.
     LinesLeftOut {
         /// How many.
@@ -105,6 +114,7 @@ impl Warning {
             Self::UnitAssumed { .. } => "unit-assumed",
             Self::ArrivalsAre { .. } => "arrivals",
             Self::SpreadInSeconds => "spread-in-seconds",
+            Self::Moved { .. } => "moved",
             Self::LinesLeftOut { .. } => "lines-left-out",
         }
     }
@@ -144,8 +154,10 @@ impl fmt::Display for Warning {
             Self::PartsOfSectors { count } => {
                 write!(f, "{count} requests do not begin and end with whole sectors of 512 bytes")
             }
-            Self::OtherDevices { device, others } => {
-                write!(f, "device {device} is read; {others} others are left out (--device)")
+            Self::OtherDevices { device, others, more } => {
+                write!(f, "device {device} is read; {others} others are left out (--device)")?;
+                let Some(more) = more else { return Ok(()) };
+                write!(f, ", of which {more} has more requests")
             }
             Self::UnitAssumed { unit, because } => {
                 write!(f, "times are taken to be in {unit}, as {because} (--unit)")
@@ -157,6 +169,9 @@ impl fmt::Display for Warning {
             ),
             Self::SpreadInSeconds => {
                 write!(f, "times are whole seconds: arrivals are spread evenly in each")
+            }
+            Self::Moved { count, size } => {
+                write!(f, "{count} requests are moved, so that all end within {size} bytes")
             }
             Self::LinesLeftOut { count } => write!(f, "{count} lines hold no request"),
         }

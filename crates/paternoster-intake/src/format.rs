@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::blkparse::Printed;
 use crate::columns::Layout;
+use crate::iolog::Version;
 use crate::lines::whole;
 use crate::{blktrace, vscsi};
 
@@ -29,13 +30,15 @@ pub enum Format {
     Vscsi,
     /// DiskSim's ASCII, `MQSim`'s too.
     Disksim,
+    /// fio's `write_iolog`, version 2 or 3.
+    Iolog,
     /// CSV with names in its first line, or columns that are said.
     Csv,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Blktrace,
         Self::Blkparse,
         Self::Tracefs,
@@ -45,6 +48,7 @@ impl Format {
         Self::Spc,
         Self::Vscsi,
         Self::Disksim,
+        Self::Iolog,
         Self::Csv,
     ];
 
@@ -60,6 +64,7 @@ impl Format {
             Self::Spc => "spc",
             Self::Vscsi => "vscsi",
             Self::Disksim => "disksim",
+            Self::Iolog => "iolog",
             Self::Csv => "csv",
         }
     }
@@ -98,6 +103,7 @@ impl Format {
                 });
                 rows.next() == Some(true) && rows.all(|is_row| is_row)
             }
+            Self::Iolog => lines(head).next().is_some_and(|line| Version::read(line).is_some()),
             Self::Csv => lines(head).next().is_some_and(|line| {
                 std::str::from_utf8(line).is_ok_and(|line| Layout::named(line).is_ok())
             }),

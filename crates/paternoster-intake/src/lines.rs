@@ -58,10 +58,16 @@ pub(crate) fn shown(word: &[u8]) -> String {
 
 /// The word as a whole number.
 pub(crate) fn whole(word: &[u8]) -> Option<u64> {
-    if word.is_empty() || !word.iter().all(u8::is_ascii_digit) {
+    if word.is_empty() {
         return None;
     }
-    std::str::from_utf8(word).ok()?.parse().ok()
+    word.iter().try_fold(0_u64, |number, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
 }
 
 /// The word as a number of units, of which each is `unit` of the result's: `1.5` of 1000 is 1500.

@@ -1,11 +1,15 @@
-//! What a first reading of a trace of events finds, which the second one has to know beforehand:
-//! when it begins, which device it is of, and with which event requests arrive.
+//! What has to be known of a trace of events before its requests are put together: when it begins,
+//! which device it is of, and with which event requests arrive. The first events tell it; the rest
+//! is compared with that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::Error;
 use crate::event::{Event, Events, Point};
 use crate::findings::{Findings, Warning};
+
+/// How many events are looked at, which is as many as are held back.
+const FIRST: usize = 65_536;
 
 /// What was found.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +27,7 @@ pub(crate) struct Survey {
 }
 
 /// How many events of each point a device has.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     queued: u64,
     inserted: u64,
@@ -32,6 +36,15 @@ struct Counts {
 }
 
 impl Counts {
+    fn add(&mut self, point: Point) {
+        match point {
+            Point::Queued => self.queued += 1,
+            Point::Inserted => self.inserted += 1,
+            Point::Issued => self.issued += 1,
+            Point::Completed => self.completed += 1,
+        }
+    }
+
     /// How many requests there are, and where they arrive.
     fn arrivals(self) -> (u64, Point) {
         match self {
@@ -42,57 +55,99 @@ impl Counts {
     }
 }
 
-impl Survey {
-    /// Reads all events. None where there is no request.
-    pub(crate) fn of(
-        events: &mut dyn Events,
-        asked: Option<u64>,
-        findings: &mut Findings,
-    ) -> Result<Option<Self>, Error> {
-        let mut devices = BTreeMap::<u64, Counts>::new();
-        let mut numbers = BTreeMap::<u32, u64>::new();
-        let (mut begin, mut lost) = (u64::MAX, 0);
-        // What a reader says of lines and records, the second reading says again.
-        let mut said_again = Findings::default();
-        while let Some(event) = events.next(&mut said_again)? {
-            begin = begin.min(event.time);
-            if let Some(number) = event.number {
-                // A number of 0 is a note's.
-                let highest = numbers.entry(number.cpu).or_insert(number.sequence);
-                lost += number.sequence.saturating_sub(highest.saturating_add(1));
-                *highest = number.sequence.max(*highest);
-            }
-            let of_device = devices.entry(event.device).or_default();
-            match event.point {
-                Point::Queued => of_device.queued += 1,
-                Point::Inserted => of_device.inserted += 1,
-                Point::Issued => of_device.issued += 1,
-                Point::Completed => of_device.completed += 1,
-                Point::Other => {}
-            }
+/// The events of all devices, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    counts: BTreeMap<u64, Counts>,
+    /// Of the device of the last event, which is not among those.
+    last: (u64, Counts),
+    /// One was asked for: nobody need be told of the others.
+    is_asked: bool,
+}
+
+impl Devices {
+    pub(crate) fn add(&mut self, event: &Event) {
+        if self.last.0 != event.device {
+            self.settle();
+            self.last = (event.device, self.counts.remove(&event.device).unwrap_or_default());
         }
-        if lost > 0 {
-            findings.warn(Warning::LostEvents { count: lost });
-        }
-        // A device that stands on another has each request a second time.
+        self.last.1.add(event.point);
+    }
+
+    fn settle(&mut self) {
+        let (device, counts) = self.last;
+        self.counts.insert(device, counts);
+    }
+
+    /// The device with most requests. What stands on another one has each request a second time.
+    fn most(&mut self) -> Option<u64> {
+        self.settle();
         let most = |(_, counts): &(&u64, &Counts)| (counts.arrivals().0, counts.completed);
-        let found = match asked {
-            Some(device) => devices.get_key_value(&device),
-            None => devices.iter().filter(|(_, counts)| counts.arrivals().0 > 0).max_by_key(most),
-        };
-        let Some((&device, &counts)) = found else { return Ok(None) };
-        let others = devices.values().filter(|counts| counts.arrivals().0 > 0).count() - 1;
-        if others > 0 && asked.is_none() {
+        let found = self.counts.iter().filter(|(_, counts)| counts.arrivals().0 > 0);
+        found.max_by_key(most).map(|(&device, _)| device)
+    }
+
+    /// Says of what the trace was read and what was left out, at its end.
+    pub(crate) fn tell(mut self, survey: Survey, findings: &mut Findings) {
+        self.settle();
+        let Survey { device, arrival, .. } = survey;
+        let others = self.counts.iter().filter(|&(&other, _)| other != device);
+        let others = others.filter(|(_, counts)| counts.arrivals().0 > 0).count();
+        if others > 0 && !self.is_asked {
+            let more = self.most().filter(|&most| most != device).map(Event::device_name);
             let device = Event::device_name(device);
-            findings.warn(Warning::OtherDevices { device, others });
+            findings.warn(Warning::OtherDevices { device, others, more });
         }
-        let arrival = counts.arrivals().1;
         match arrival {
             Point::Inserted => findings.warn(Warning::ArrivalsAre { event: "insertions" }),
             Point::Issued => findings.warn(Warning::ArrivalsAre { event: "dispatches" }),
             _ => {}
         }
-        let (completes, issues) = (counts.completed > 0, counts.issued > 0);
-        Ok(Some(Self { begin, device, arrival, completes, issues }))
+    }
+}
+
+/// The events that were looked at, and what they tell.
+pub(crate) struct Surveyed {
+    pub(crate) survey: Survey,
+    pub(crate) devices: Devices,
+    /// They come before those that are still to be read.
+    pub(crate) first: VecDeque<Event>,
+}
+
+impl Surveyed {
+    /// Reads the first events; of the device that is asked for, if one is. None where there is no
+    /// request.
+    pub(crate) fn of(
+        events: &mut dyn Events,
+        asked: Option<u64>,
+        findings: &mut Findings,
+    ) -> Result<Option<Self>, Error> {
+        let mut devices = Devices { is_asked: asked.is_some(), ..Devices::default() };
+        let mut first = VecDeque::new();
+        let mut arrivals = 0_u64;
+        while first.len() < FIRST || arrivals == 0 {
+            let Some(event) = events.next(findings)? else { break };
+            devices.add(&event);
+            if asked.is_some_and(|asked| asked != event.device) {
+                continue;
+            }
+            arrivals += u64::from(event.point != Point::Completed);
+            if first.len() == FIRST {
+                first.pop_front();
+            }
+            first.push_back(event);
+        }
+        let found = asked.or_else(|| devices.most());
+        let Some(device) = found.filter(|_| arrivals > 0) else { return Ok(None) };
+        devices.settle();
+        let counts = devices.counts.get(&device).copied().unwrap_or_default();
+        let survey = Survey {
+            begin: events.tally().begin,
+            device,
+            arrival: counts.arrivals().1,
+            completes: counts.completed > 0,
+            issues: counts.issued > 0,
+        };
+        Ok(Some(Self { survey, devices, first }))
     }
 }

@@ -10,12 +10,13 @@ use crate::columns::{Layout, MS, S, Table, US, unit_of_disksim};
 use crate::error::{Error, Place};
 use crate::event::{Event, Events};
 use crate::findings::{Findings, Warning};
+use crate::fit::{Beyond, Fit};
 use crate::format::Format;
 use crate::lines::Lines;
 use crate::request::Request;
 use crate::source::Source;
-use crate::survey::Survey;
-use crate::{blktrace, vscsi};
+use crate::survey::Surveyed;
+use crate::{blktrace, iolog, vscsi};
 
 /// How a trace is to be read, where its file does not say it.
 #[derive(Clone, Debug, Default)]
@@ -28,24 +29,37 @@ pub struct Options {
     pub device: Option<String>,
     /// What the columns of a CSV are: `time:us,op,offset:sectors,size:bytes,context`.
     pub columns: Option<String>,
+    /// In columns: the words of a read, `R,0`; any other is of a write.
+    pub reads: Option<String>,
+    /// The size in bytes of the device that the requests have to fit.
+    pub size: Option<u64>,
+    /// What becomes of those that do not.
+    pub beyond: Beyond,
 }
 
 /// The requests of a trace, in the order of their arrival.
 pub struct Trace {
     format: Format,
-    requests: Requests,
+    requests: Box<dyn Requests>,
     checks: Checks,
+    fit: Option<Fit>,
     findings: Findings,
     is_over: bool,
 }
 
-/// Where requests come from.
-enum Requests {
-    Assembled(Box<Assembly>),
-    Listed(Box<Table>),
-    Recorded(vscsi::Records),
-    /// There is none.
-    Nothing,
+/// Where requests come from: a reader of one format.
+pub(crate) trait Requests: Send {
+    /// The next one, in the order of the trace.
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error>;
+}
+
+/// A trace without any.
+struct Nothing;
+
+impl Requests for Nothing {
+    fn next(&mut self, _: &mut Findings) -> Result<Option<Request>, Error> {
+        Ok(None)
+    }
 }
 
 impl Trace {
@@ -62,6 +76,7 @@ impl Trace {
             None if options.columns.is_some() => Format::Csv,
             None => Format::find(&head).map_err(|names| no_format(&names))?,
         };
+        no_such_options(format, options)?;
         let mut base = None;
         let requests = match format {
             Format::Blktrace | Format::Blkparse | Format::Tracefs => {
@@ -70,8 +85,15 @@ impl Trace {
             }
             _ => listed(&files.paths[0], format, options, &mut findings)?,
         };
-        let checks = Checks::new(base);
-        Ok(Self { format, requests, checks, findings, is_over: false })
+        let fit = options.size.map(|size| {
+            let farthest = match options.beyond {
+                Beyond::Scale => farthest(path, options)?,
+                _ => 0,
+            };
+            Ok::<_, Error>(Fit::new(size, options.beyond, farthest))
+        });
+        let (checks, fit) = (Checks::new(base), fit.transpose()?);
+        Ok(Self { format, requests, checks, fit, findings, is_over: false })
     }
 
     /// Its format.
@@ -87,19 +109,16 @@ impl Trace {
     /// The next request.
     pub fn next_request(&mut self) -> Result<Option<Request>, Error> {
         loop {
-            if let Some(request) = self.checks.take(self.is_over) {
+            if let Some(mut request) = self.checks.take(self.is_over) {
+                if let Some(fit) = &mut self.fit {
+                    fit.apply(&mut request)?;
+                }
                 return Ok(Some(request));
             }
             if self.is_over {
                 return Ok(None);
             }
-            let findings = &mut self.findings;
-            let next = match &mut self.requests {
-                Requests::Assembled(assembly) => assembly.next(findings)?,
-                Requests::Listed(table) => table.next(findings)?,
-                Requests::Recorded(records) => records.next(findings)?,
-                Requests::Nothing => None,
-            };
+            let next = self.requests.next(&mut self.findings)?;
             match next {
                 Some(request) => self.checks.add(request)?,
                 None => self.is_over = true,
@@ -110,8 +129,39 @@ impl Trace {
     /// Says what is known at the end: after the last request.
     pub fn finish(mut self) -> Findings {
         self.checks.tell(&mut self.findings);
+        if let Some(fit) = &self.fit {
+            fit.tell(&mut self.findings);
+        }
         self.findings
     }
+}
+
+/// Where the request of a trace ends that reaches farthest.
+fn farthest(path: &Path, options: &Options) -> Result<u64, Error> {
+    let mut trace = Trace::open(path, &Options { size: None, ..options.clone() })?;
+    let mut farthest = 0;
+    while let Some(request) = trace.next_request()? {
+        farthest = request.offset.saturating_add(request.len).max(farthest);
+    }
+    Ok(farthest)
+}
+
+/// Says of an option that has no effect on a format that it is not one of its.
+fn no_such_options(format: Format, options: &Options) -> Result<(), Error> {
+    let has_events = matches!(format, Format::Blktrace | Format::Blkparse | Format::Tracefs);
+    let has_columns = !has_events && !matches!(format, Format::Vscsi | Format::Iolog);
+    for (is_there, is_allowed, name) in [
+        (options.unit.is_some(), format == Format::Disksim, "--unit"),
+        (options.device.is_some(), has_events, "--device"),
+        (options.columns.is_some(), format == Format::Csv, "--columns"),
+        (options.reads.is_some(), has_columns, "--read"),
+    ] {
+        if is_there && !is_allowed {
+            let what = format!("{name} is for other formats than {}", format.name());
+            return Err(Error::at(Place::File, what));
+        }
+    }
+    Ok(())
 }
 
 fn no_format(names: &[&str]) -> Error {
@@ -124,26 +174,26 @@ fn no_format(names: &[&str]) -> Error {
     Error::at(Place::File, what)
 }
 
-/// The requests of a format with events, which are read twice.
+/// The requests of a format with events.
 fn assembled(
     files: &Files,
     format: Format,
     options: &Options,
     findings: &mut Findings,
-) -> Result<Requests, Error> {
+) -> Result<Box<dyn Requests>, Error> {
     let device = options.device.as_deref().map(|name| {
         let what = || format!("device {name:?}: MAJOR,MINOR is allowed, for example 8,0");
         Event::device_of(name.as_bytes()).ok_or_else(|| Error::at(Place::File, what()))
     });
     let device = device.transpose()?;
-    let survey = Survey::of(&mut *files.events(format)?, device, findings)?;
-    let Some(survey) = survey else {
+    let mut events = files.events(format)?;
+    let Some(surveyed) = Surveyed::of(&mut *events, device, findings)? else {
         let what =
-            options.device.as_ref().map(|name| format!("there is no event of device {name}"));
-        return what.map_or(Ok(Requests::Nothing), |what| Err(Error::at(Place::File, what)));
+            options.device.as_ref().map(|name| format!("there is no request of device {name}"));
+        return what.map_or(Ok(Box::new(Nothing)), |what| Err(Error::at(Place::File, what)));
     };
-    let assembly = Assembly::new(files.events(format)?, survey);
-    Ok(Requests::Assembled(Box::new(assembly)))
+    let assembly = Assembly::new(events, surveyed);
+    Ok(Box::new(assembly))
 }
 
 /// The requests of a format with a request a record.
@@ -152,47 +202,55 @@ fn listed(
     format: Format,
     options: &Options,
     findings: &mut Findings,
-) -> Result<Requests, Error> {
+) -> Result<Box<dyn Requests>, Error> {
     let Source { head, bytes } = Source::open(path)?;
-    let table = match format {
-        Format::Msr => Table::by_commas(bytes, Layout::msr(), false),
-        Format::Alibaba => Table::by_commas(bytes, Layout::alibaba(), false),
-        Format::Spc => Table::by_commas(bytes, Layout::spc(), false),
-        Format::Tencent => {
-            findings.warn(Warning::SpreadInSeconds);
-            Table::by_commas(bytes, Layout::tencent(), false).spread()
-        }
-        Format::Disksim => {
-            let first = head.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
-            let unit = match options.unit.as_deref() {
-                Some("ns") => 1,
-                Some("us") => US,
-                Some("ms") => MS,
-                Some("s") => S,
-                Some(other) => {
-                    let what = format!("unit {other:?}: ns, us, ms or s is allowed");
-                    return Err(Error::at(Place::File, what));
-                }
-                None => unit_of_disksim(first.unwrap_or_default(), findings),
-            };
-            Table::by_spaces(bytes, Layout::disksim(unit))
-        }
+    let layout = match format {
         Format::Vscsi => {
             let version = vscsi::version(&head);
             let version = version.ok_or_else(|| Error::at(Place::Byte(0), "it is not of vscsi"))?;
-            return Ok(Requests::Recorded(vscsi::Records::new(bytes, version)));
+            return Ok(Box::new(vscsi::Records::new(bytes, version)));
         }
+        Format::Iolog => return Ok(Box::new(iolog::Entries::new(Lines::new(bytes))?)),
+        Format::Msr => Layout::msr(),
+        Format::Alibaba => Layout::alibaba(),
+        Format::Spc => Layout::spc(),
+        Format::Tencent => {
+            findings.warn(Warning::SpreadInSeconds);
+            Layout::tencent()
+        }
+        Format::Disksim => Layout::disksim(unit_of(&head, options, findings)?),
         _ => {
             let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            let (names, has_names) = match &options.columns {
-                Some(columns) => (columns.clone(), false),
-                None => (String::from_utf8_lossy(first).into_owned(), true),
-            };
-            let layout = Layout::named(&names).map_err(|what| Error::at(Place::Line(1), what))?;
-            Table::by_commas(bytes, layout, has_names)
+            let first = String::from_utf8_lossy(first);
+            let names = options.columns.as_deref().unwrap_or(&first);
+            Layout::named(names).map_err(|what| Error::at(Place::Line(1), what))?
         }
     };
-    Ok(Requests::Listed(Box::new(table)))
+    let layout = layout.with_reads(options.reads.as_deref());
+    if format == Format::Disksim {
+        return Ok(Box::new(Table::by_spaces(bytes, layout)));
+    }
+    let has_names = format == Format::Csv && options.columns.is_none();
+    let table = Table::by_commas(bytes, layout, has_names);
+    Ok(Box::new(if format == Format::Tencent { table.spread() } else { table }))
+}
+
+/// The unit of DiskSim's times, in ns.
+fn unit_of(head: &[u8], options: &Options, findings: &mut Findings) -> Result<u64, Error> {
+    Ok(match options.unit.as_deref() {
+        Some("ns") => 1,
+        Some("us") => US,
+        Some("ms") => MS,
+        Some("s") => S,
+        Some(other) => {
+            let what = format!("unit {other:?}: ns, us, ms or s is allowed");
+            return Err(Error::at(Place::File, what));
+        }
+        None => {
+            let first = head.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
+            unit_of_disksim(first.unwrap_or_default(), findings)
+        }
+    })
 }
 
 /// The files of a trace.
@@ -244,6 +302,9 @@ impl Files {
             _ => {
                 let open =
                     |path: &PathBuf| Ok::<_, Error>(blktrace::File::new(Source::open(path)?.bytes));
+                if let [path] = &self.paths[..] {
+                    return Ok(Box::new(open(path)?));
+                }
                 let files = self.paths.iter().map(open).collect::<Result<_, _>>()?;
                 return Ok(Box::new(blktrace::Merged::new(files)));
             }

@@ -17,6 +17,7 @@ use crate::columns::US;
 use crate::error::{Error, Place};
 use crate::findings::{Findings, Warning};
 use crate::request::Request;
+use crate::trace::Requests;
 
 const SECTOR: u64 = 512;
 
@@ -84,8 +85,10 @@ impl Records {
     pub(crate) fn new(bytes: Box<dyn BufRead + Send>, version: u8) -> Self {
         Self { bytes, version, at: 0, left_out: 0 }
     }
+}
 
-    pub(crate) fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
+impl Requests for Records {
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
         let size = size(self.version);
         loop {
             let mut bytes = Vec::with_capacity(size);

@@ -6,7 +6,7 @@
 //! ```
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,12 +38,23 @@ impl OutFile {
 
     /// Writes it: as a whole or not at all, if it is a regular file.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<()> {
-        let Self { path, way } = self;
-        let written = match way {
-            Way::Directly(mut file) => file.write_all(bytes),
-            Way::Beside(target, permissions) => replace(target, permissions, bytes),
-        };
-        written.with_context(|| format!("cannot write {}", path.display()))
+        let name = self.path.display().to_string();
+        let write = |file: &mut dyn Write| Ok(file.write_all(bytes)?);
+        self.write_by(write).with_context(|| format!("cannot write {name}"))
+    }
+
+    /// The same by what writes to it in pieces, and fails with an error of its own.
+    pub(crate) fn write_by<T>(self, by: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match self.way {
+            Way::Directly(mut file) => by(&mut file),
+            Way::Beside(target, permissions) => {
+                let mut file = beside(&target, permissions)?;
+                // The file itself: an error would name the one beside it, of which nobody knows.
+                let done = by(file.as_file_mut())?;
+                file.persist(target).map_err(|error| error.error)?;
+                Ok(done)
+            }
+        }
     }
 }
 
@@ -63,14 +74,6 @@ fn way(path: &Path) -> io::Result<Way> {
     // that is interrupted leaves none.
     drop(beside(&target, permissions.clone())?);
     Ok(Way::Beside(target, permissions))
-}
-
-/// Writes a file beside the target, which then takes its place.
-fn replace(target: PathBuf, permissions: Permissions, bytes: &[u8]) -> io::Result<()> {
-    let mut file = beside(&target, permissions)?;
-    // The file itself: an error would name the one beside it, of which nobody knows.
-    file.as_file_mut().write_all(bytes)?;
-    file.persist(target).map(drop).map_err(|error| error.error)
 }
 
 /// Makes a file in the folder of the target.

@@ -9,9 +9,13 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../paternoster-intake/tests/data").join(name)
 }
 
+fn trace(command: &str, file: &Path, options: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
+    program.args(["trace", command]).arg(file).args(options).output().expect("it runs")
+}
+
 fn info(file: &Path, options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
-    command.args(["trace", "info"]).arg(file).args(options).output().expect("it runs")
+    trace("info", file, options)
 }
 
 #[test]
@@ -48,4 +52,35 @@ fn exit_status_says_whether_the_trace_can_be_read_and_strictly_whether_it_is_sou
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(said) && text.contains(&*file.to_string_lossy()), "{text}");
     }
+}
+
+#[test]
+fn converted_trace_goes_to_a_file_or_to_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("spc.blktrace.0");
+    let name = out.to_str().expect("UTF-8");
+    let spc = data("example.spc");
+    let output = trace("convert", &spc, &["--to", "blktrace", "--out", name]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let csv = |file: &Path| trace("convert", file, &["--to", "csv"]).stdout;
+    assert_eq!(csv(&out), csv(&spc));
+    assert!(csv(&spc).starts_with(b"time:ns,context,rwbs,offset:bytes,size:bytes,"));
+    // What cannot be done leaves what was there.
+    let before = std::fs::read(&out).expect("a file");
+    for (options, said) in [
+        (&["--to", "csv", "--out", name, "--size", "100M"][..], "request 1 ends at byte"),
+        (&["--to", "csv", "--out", name, "--unit", "ms"], "--unit is for other formats than spc"),
+    ] {
+        let output = trace("convert", &spc, options);
+        let text = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(said), "{text}");
+        assert_eq!(std::fs::read(&out).expect("a file"), before);
+    }
+    let itself = trace("convert", &out, &["--to", "csv", "--out", name]);
+    assert!(String::from_utf8_lossy(&itself.stderr).contains("that file is read"));
+    let wrapped = trace("convert", &spc, &["--to", "csv", "--size", "100M", "--wrap", "--strict"]);
+    assert_eq!(wrapped.status.code(), Some(1), "a warning");
+    let wrap = trace("convert", &spc, &["--to", "csv", "--wrap"]);
+    assert_eq!(wrap.status.code(), Some(2), "--wrap without --size");
 }

@@ -7,8 +7,11 @@
 //!                           ▲       them, jobs have names, a server has tenants and connections
 //!                       Decisions   … where requests have no names of their own
 //! ```
+//!
+//! [`blktrace`] is another form of a trace, for programs of others.
 
 mod about;
+pub mod blktrace;
 mod completions;
 mod decisions;
 mod line;

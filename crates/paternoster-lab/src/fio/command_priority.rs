@@ -2,11 +2,11 @@
 
 use paternoster::IoPrio;
 
+use super::IoOp;
 use super::error::Mistake;
 use super::job::Engine;
 use super::resolve::JobClone;
 use super::spec::{PrioritySplit, SubmissionSpec};
-use super::stream::IoOp;
 use paternoster_model::Draws;
 
 /// Which I/Os have a priority of their own. Trims have none.

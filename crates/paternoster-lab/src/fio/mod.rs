@@ -52,8 +52,9 @@ pub use job::{
 };
 pub use logs::{IoPriority, LogKind, RunLogs};
 pub use options::{OptionInfo, Support, options};
+pub use paternoster_intake::iolog::IoOp;
 pub use sections::Surroundings;
-pub use stream::{Io, IoOp, Stream};
+pub use stream::{Io, Stream};
 pub use used_files::FileKey;
 pub use value::Extent;
 

@@ -13,26 +13,12 @@
 use std::collections::VecDeque;
 
 use paternoster::{IoPrio, Nanos};
+use paternoster_intake::iolog::IoOp;
 
 use super::job::{DataDirection, FileService, IoMix, Modifier, Order, Pattern, used_sizes};
 use super::spot::{Block, BlockDraws, Spot};
 use super::value::PerDirection;
 use paternoster_model::{Draws, Who};
-
-/// What an I/O does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IoOp {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Discards.
-    Trim,
-    /// Makes the file durable, `fsync`.
-    Sync,
-    /// The same without metadata that is not needed, `fdatasync`.
-    DataSync,
-}
 
 impl From<DataDirection> for IoOp {
     fn from(direction: DataDirection) -> Self {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use paternoster::Instant;
 
 use super::sinks::{SinkId, Sinks};
-use crate::fio::{Io, IoOp, Job, Jobs};
+use crate::fio::{Io, Job, Jobs};
 
 /// The log of a thread.
 #[derive(Debug)]
@@ -51,13 +51,7 @@ impl IoLogWriter {
 
     /// An I/O is issued.
     pub(super) fn issue(&mut self, sinks: &mut Sinks, now: Instant, io: &Io) {
-        let op = match io.op {
-            IoOp::Read => "read",
-            IoOp::Write => "write",
-            IoOp::Trim => "trim",
-            IoOp::Sync => "sync",
-            IoOp::DataSync => "datasync",
-        };
+        let op = io.op.name();
         let Io { file, offset, bytes, .. } = *io;
         let (stamp, name) = (self.stamp(now), &self.files[&file]);
         sinks.write_line(self.sink, format_args!("{stamp} {name} {op} {offset} {bytes}"));

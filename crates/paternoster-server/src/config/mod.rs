@@ -69,7 +69,7 @@ pub(crate) use keys::kinds::{parse_span, shown_span};
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
     ListenTls, PoolKind, RequestKeys, SameDevice, Sandbox, SchedulerWord, ServerKeys, Source,
-    TlsKeys, VhostMemory, limit_names,
+    TlsKeys, VhostMemory, limit_names, parse_size,
 };
 pub(crate) use keys::{
     DEPTH_MAX, EXPORT, IDENTITIES, Key, Keys, LEAST, MULTIPLE, ROOT, VOLUME, differing, group_kind,

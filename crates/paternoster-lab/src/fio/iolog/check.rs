@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use paternoster::Nanos;
+use paternoster_intake::iolog::{Line, Said, Version, Wrong, parse};
 
-use super::line::{Line, Said, Version, Wrong, parse};
 use super::rules::Rules;
 use super::source::{Lines, NoLine, PIECE, ReadAt};
 use crate::fio::IoOp;
@@ -85,7 +85,9 @@ fn first_line(lines: &mut Lines) -> Result<Version, String> {
     match line {
         // Its magic and its version, in either order of bytes.
         [0x07 | 0x08, b't', b'a', b'e', ..] | [b'e', b'a', b't', 0x07 | 0x08, ..] => {
-            Err("a trace of blktrace, which is not read yet: a log of fio is expected".to_owned())
+            let what = "a trace of blktrace: a log of fio is expected, as `paternoster-lab trace \
+                        convert --to iolog3` makes it";
+            Err(what.to_owned())
         }
         line => Version::read(line).ok_or_else(|| {
             let start: String = String::from_utf8_lossy(line).chars().take(40).collect();

@@ -13,7 +13,6 @@
 //! Memory holds the names of its files, and no lines.
 
 mod check;
-mod line;
 mod replay;
 mod rules;
 mod source;
@@ -21,12 +20,13 @@ mod source;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use paternoster_intake::iolog::Version;
+
 use super::command_priority::CommandPriorities;
 use super::error::Place;
 use super::job::DataDirection;
 
 pub(super) use check::{Checked, check};
-use line::Version;
 pub(crate) use replay::{Entry, Replay, Step, Timing};
 pub(super) use rules::{Rules, Skips};
 pub use source::ReadAt;

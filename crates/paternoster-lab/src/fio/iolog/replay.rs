@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use paternoster::Nanos;
+use paternoster_intake::iolog::{Line, Said, Version, parse};
 
-use super::line::{Line, Said, Version, parse};
 use super::source::Lines;
 use super::{IoLog, LogFile};
 use crate::fio::error::{Mistake, Place};

@@ -40,7 +40,8 @@ fn log_without_a_first_line_of_fios_is_refused() {
     assert_eq!(told("0,0,4096\n"), format!("l:1:1: \"0,0,4096\": {wanted}"));
     let four = format!("l:1:1: \"fio version 4 iolog\": {wanted}");
     assert_eq!(told("fio version 4 iolog\na add\n"), four);
-    let trace = "l:1:1: a trace of blktrace, which is not read yet: a log of fio is expected";
+    let trace = "l:1:1: a trace of blktrace: a log of fio is expected, as `paternoster-lab trace \
+                 convert --to iolog3` makes it";
     for magic in [0x6561_7407_u32.to_le_bytes(), 0x6561_7407_u32.to_be_bytes()] {
         let refused = read("[j]\nread_iolog=l\n", &magic).expect_err("it is refused");
         assert_eq!(refused.to_string(), trace);

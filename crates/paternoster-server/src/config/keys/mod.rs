@@ -46,6 +46,7 @@ pub(in crate::config) use listen::{ListenKeys, ListenStates, Mode};
 pub(crate) use request::{LEAST, MULTIPLE};
 pub use request::{RequestKeys, Source};
 pub use server::{AtStop, EngineChoice, Sandbox, ServerKeys};
+pub use size::parse as parse_size;
 pub use tls::TlsKeys;
 pub use written::At;
 

@@ -20,7 +20,7 @@ pub(super) const ALLOWED: &str = "a number of bytes, or one in quotes with K, M,
 pub(super) const PATTERN: &str = "^[0-9]+([KMGT](iB)?)?$";
 
 /// The bytes that `text` says, `u64::MAX` if there are more; none if it is no size.
-pub(super) fn parse(text: &str) -> Option<u64> {
+pub fn parse(text: &str) -> Option<u64> {
     let (digits, shift) = UNITS
         .iter()
         .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))

@@ -1,57 +1,30 @@
-//! `paternoster-lab trace`: what is in a trace of block I/O.
+//! `paternoster-lab trace info`: what is in a trace of block I/O.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use paternoster::Op;
 use paternoster_cli::output;
-use paternoster_intake::{Findings, Format, Options, Request, Trace, Warning};
+use paternoster_intake::{Findings, Format, Request, Warning};
 use serde::Serialize;
+
+use super::input::Input;
 
 /// How many requests `info` shows.
 const SHOWN: usize = 5;
-
-/// Look into traces of block I/O: of blktrace, tracefs, SPC, MSR and others.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
-    Info(Info),
-}
 
 /// Say what is in a trace, how it is understood, and what makes it doubtful.
 ///
 /// The format is found from the first 64 KiB; gzip and zstd are found by content. The exit status
 /// is 1 if the trace cannot be read, and with --strict also if there is a warning.
 #[derive(Debug, clap::Args)]
-struct Info {
-    /// The trace; of blktrace, any of its files, or their name without `.blktrace.CPU`.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The format of the trace, if it cannot be found.
-    #[arg(long, value_name = "NAME")]
-    format: Option<Format>,
-    /// The unit of DiskSim's times: ns, us, ms or s.
-    #[arg(long, value_name = "UNIT")]
-    unit: Option<String>,
-    /// Read the requests of this device, instead of the one with most requests.
-    #[arg(long, value_name = "MAJOR,MINOR")]
-    device: Option<String>,
-    /// What the columns of a CSV are, such as `time:us,op,offset:sectors,size:bytes,context`.
-    #[arg(long, value_name = "COLUMNS")]
-    columns: Option<String>,
+pub(super) struct Info {
+    #[command(flatten)]
+    input: Input,
     /// Write a JSON object.
     #[arg(long)]
     json: bool,
-    /// Take warnings for errors.
-    #[arg(long)]
-    strict: bool,
 }
 
 /// What is in a trace.
@@ -95,18 +68,10 @@ struct Said {
     text: String,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Command::Info(info) = &args.command;
-    let name = || format!("{}", info.file.display());
-    let options = Options {
-        format: info.format,
-        unit: info.unit.clone(),
-        device: info.device.clone(),
-        columns: info.columns.clone(),
-    };
-    let mut trace = Trace::open(&info.file, &options).with_context(name)?;
+pub(super) fn run(info: &Info) -> Result<ExitCode> {
+    let mut trace = info.input.open()?;
     let mut counts = Counts::new(trace.format());
-    while let Some(request) = trace.next_request().with_context(name)? {
+    while let Some(request) = info.input.next(&mut trace)? {
         counts.add(&request, trace.findings());
     }
     let summary = counts.summary(&trace.finish());
@@ -116,8 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         output::fit(&summary.text())
     };
     output::print(text.as_bytes())?;
-    let is_refused = info.strict && !summary.warnings.is_empty();
-    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(info.input.exit_status(summary.warnings.len()))
 }
 
 /// Counts requests as they come.

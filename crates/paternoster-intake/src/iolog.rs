@@ -1,13 +1,52 @@
-//! What a line of a log says.
+//! Logs of fio, as `write_iolog` writes and `read_iolog` replays them: what a line says.
 //!
 //! ```text
+//!   fio version 3 iolog                 the first line says of which version the log is
+//!
 //!   version 2         FILE add|open|close
 //!                     FILE read|write|trim|sync|datasync OFFSET LENGTH
 //!                     FILE wait MS 0
 //!   version 3   STAMP FILE ...         the same without wait; STAMP in µs
 //! ```
 
-use crate::fio::IoOp;
+use paternoster::{BioFlags, Op};
+
+use crate::error::Error;
+use crate::findings::Findings;
+use crate::lines::Lines;
+use crate::request::Request;
+use crate::trace::Requests;
+
+/// What an I/O does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IoOp {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Trim,
+    /// Makes the file durable, `fsync`.
+    Sync,
+    /// The same without metadata that is not needed, `fdatasync`.
+    DataSync,
+}
+
+impl IoOp {
+    /// All of them.
+    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Trim, Self::Sync, Self::DataSync];
+
+    /// As a log has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Sync => "sync",
+            Self::DataSync => "datasync",
+        }
+    }
+}
 
 /// How large a read or a write may be, and a trim: as large as a block of a job.
 const MAX_BYTES: u64 = 1 << 30;
@@ -15,34 +54,42 @@ const MAX_TRIM: u64 = 1 << 40;
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub enum Version {
+    /// The lines have no times, but may be waits.
     Two,
+    /// Each line has its time.
     Three,
 }
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub struct Line<'a> {
     /// When, in µs; of version 3.
-    pub(super) stamp: Option<u64>,
+    pub stamp: Option<u64>,
     /// The column of its stamp, or of the time of its wait; else that of the name.
-    pub(super) time_column: u32,
+    pub time_column: u32,
     /// The column of the file's name, from 1.
-    pub(super) column: u32,
+    pub column: u32,
     /// The file's name.
-    pub(super) name: &'a str,
-    pub(super) said: Said,
+    pub name: &'a str,
+    /// What is done with it.
+    pub said: Said,
 }
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub enum Said {
+    /// The file will be used.
     Add,
+    /// The file is opened.
     Open,
+    /// The file is closed.
     Close,
     /// Until so many ms after the start.
     Wait(u64),
+    /// This is issued.
     Io {
+        /// What it does.
         op: IoOp,
         /// In bytes.
         offset: u64,
@@ -53,15 +100,16 @@ pub(super) enum Said {
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub struct Wrong {
     /// In characters, from 1.
-    pub(super) column: u32,
-    pub(super) what: String,
+    pub column: u32,
+    /// What was found, and what is expected.
+    pub what: String,
 }
 
 impl Version {
     /// The version that the first line names.
-    pub(super) fn read(line: &[u8]) -> Option<Self> {
+    pub fn read(line: &[u8]) -> Option<Self> {
         match line.trim_ascii() {
             b"fio version 2 iolog" => Some(Self::Two),
             b"fio version 3 iolog" => Some(Self::Three),
@@ -113,7 +161,7 @@ fn column(before: &str) -> u32 {
 }
 
 /// Reads a line behind the first.
-pub(super) fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
+pub fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
     let line = std::str::from_utf8(line).map_err(|error| {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
         Wrong { column: column(&valid), what: "a byte that is no UTF-8".to_owned() }
@@ -139,14 +187,10 @@ pub(super) fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
             return Err(action.wrong(what));
         }
         other => {
-            let op = match other {
-                "read" => Some(IoOp::Read),
-                "write" => Some(IoOp::Write),
-                "trim" => Some(IoOp::Trim),
-                "sync" => Some(IoOp::Sync),
-                "datasync" => Some(IoOp::DataSync),
-                "wait" => None,
-                _ => {
+            let op = match IoOp::ALL.into_iter().find(|op| op.name() == other) {
+                None if other == "wait" => None,
+                op @ Some(_) => op,
+                None => {
                     let what = format!(
                         "{other:?}: add, open, close, read, write, trim, sync, datasync{} is \
                          expected",
@@ -186,6 +230,62 @@ fn io(op: IoOp, offset: Word<'_>, length: Word<'_>) -> Result<Said, Wrong> {
         return Err(length.wrong(format!("{bytes} bytes: 1 to {most} are allowed")));
     }
     Ok(Said::Io { op, offset: at, bytes })
+}
+
+/// The requests of a log; their contexts are its files.
+pub(crate) struct Entries {
+    lines: Lines,
+    version: Version,
+    /// Until when the last wait of version 2 is, in ns.
+    waited: u64,
+}
+
+impl Entries {
+    pub(crate) fn new(mut lines: Lines) -> Result<Self, Error> {
+        lines.advance()?;
+        let version = Version::read(lines.line());
+        let what = "\"fio version 2 iolog\" or \"fio version 3 iolog\" is expected";
+        let version = version.ok_or_else(|| lines.wrong(what))?;
+        Ok(Self { lines, version, waited: 0 })
+    }
+}
+
+impl Requests for Entries {
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
+        while self.lines.advance()? {
+            let line = parse(self.lines.line(), self.version);
+            let line = line.map_err(|Wrong { column, what }| {
+                self.lines.wrong(format!("column {column}: {what}"))
+            })?;
+            let (op, offset, len) = match line.said {
+                Said::Io { op, offset, bytes } => (op, offset, bytes),
+                Said::Wait(ms) => {
+                    self.waited = self.waited.max(ms.saturating_mul(1_000_000));
+                    continue;
+                }
+                Said::Add | Said::Open | Said::Close => continue,
+            };
+            let op = match op {
+                IoOp::Read => Op::Read,
+                IoOp::Write => Op::Write,
+                IoOp::Trim => Op::Discard,
+                IoOp::Sync | IoOp::DataSync => Op::Flush,
+            };
+            return Ok(Some(Request {
+                arrived: line.stamp.map_or(self.waited, |us| us.saturating_mul(1_000)),
+                context: findings.context(line.name.as_bytes()),
+                op,
+                flags: BioFlags::empty(),
+                ahead: false,
+                offset,
+                len,
+                dispatched: None,
+                completed: None,
+                error: None,
+            }));
+        }
+        Ok(None)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,59 @@
+//! `paternoster-lab trace convert`: a trace in another format.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use paternoster_intake::{Converter, Target};
+
+use super::input::Input;
+use crate::inputs::Inputs;
+use crate::out_file::OutFile;
+
+/// Write a trace in another format.
+///
+/// blktrace has whole sectors, and a process a context, with a note of its name. iolog3 has whole
+/// microseconds and a file a context, and no completions: fio's `replay_redirect` sends all to one
+/// device. csv has everything, and is read here as it was. Warnings go to standard error.
+#[derive(Debug, clap::Args)]
+pub(super) struct Convert {
+    #[command(flatten)]
+    input: Input,
+    /// The format: blktrace, iolog3 or csv.
+    #[arg(long, value_name = "NAME")]
+    to: Target,
+    /// Write this file instead of standard output.
+    #[arg(long, value_name = "OUT")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(convert: &Convert) -> Result<ExitCode> {
+    let inputs = Inputs::default();
+    inputs.add(&convert.input.file);
+    let warnings = match &convert.out {
+        Some(out) => {
+            inputs.check("--out", out)?;
+            OutFile::open(out)?.write_by(|file| write(convert, file))?
+        }
+        None => write(convert, &mut io::stdout().lock())?,
+    };
+    Ok(convert.input.exit_status(warnings))
+}
+
+/// Writes all, and says the warnings, whose number it returns.
+fn write(convert: &Convert, out: &mut dyn Write) -> Result<usize> {
+    let input = &convert.input;
+    let mut trace = input.open()?;
+    let mut converter = Converter::new(convert.to, BufWriter::new(out))?;
+    while let Some(request) = input.next(&mut trace)? {
+        let context = &trace.findings().contexts()[request.context.0 as usize];
+        converter.add(&request, context).with_context(|| format!("--to {}", convert.to.name()))?;
+    }
+    converter.finish()?;
+    let findings = trace.finish();
+    for warning in findings.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    Ok(findings.warnings().len())
+}
