@@ -27,6 +27,7 @@ pub(crate) struct Checks {
     base: Option<u64>,
     back: (u64, u64),
     parts_of_sectors: u64,
+    empty: u64,
     same_time: u64,
     between: Histogram<u64>,
 }
@@ -42,6 +43,7 @@ impl Checks {
             base,
             back: (0, 0),
             parts_of_sectors: 0,
+            empty: 0,
             same_time: 0,
             between: Histogram::new(2).expect("two digits are allowed"),
         }
@@ -50,6 +52,10 @@ impl Checks {
     /// Takes the next request of the trace.
     pub(crate) fn add(&mut self, request: Request) -> Result<(), Error> {
         let arrived = request.arrived;
+        if request.len == 0 && request.op != Op::Flush {
+            self.empty += 1;
+            return Ok(());
+        }
         if arrived < self.latest {
             let by = self.latest - arrived;
             if by > LATE {
@@ -102,6 +108,9 @@ impl Checks {
         }
         if self.parts_of_sectors > 0 {
             findings.warn(Warning::PartsOfSectors { count: self.parts_of_sectors });
+        }
+        if self.empty > 0 {
+            findings.warn(Warning::Empty { count: self.empty });
         }
         let usual = self.between.value_at_quantile(0.99).saturating_mul(10);
         let longest_ns = self.between.max();

@@ -90,6 +90,11 @@ pub enum Warning {
         /// The size of the device in bytes.
         size: u64,
     },
+    /// Requests that have no length and are no flushes are left out.
+    Empty {
+        /// How many.
+        count: u64,
+    },
     /// Lines that hold no request.
     LinesLeftOut {
         /// How many.
@@ -115,6 +120,7 @@ impl Warning {
             Self::ArrivalsAre { .. } => "arrivals",
             Self::SpreadInSeconds => "spread-in-seconds",
             Self::Moved { .. } => "moved",
+            Self::Empty { .. } => "empty",
             Self::LinesLeftOut { .. } => "lines-left-out",
         }
     }
@@ -172,6 +178,9 @@ impl fmt::Display for Warning {
             }
             Self::Moved { count, size } => {
                 write!(f, "{count} requests are moved, so that all end within {size} bytes")
+            }
+            Self::Empty { count } => {
+                write!(f, "{count} requests of 0 bytes that are no flushes are left out")
             }
             Self::LinesLeftOut { count } => write!(f, "{count} lines hold no request"),
         }

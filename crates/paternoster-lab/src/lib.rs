@@ -20,6 +20,7 @@ pub mod fio;
 mod group_path;
 pub mod host;
 mod journal;
+pub mod replay;
 pub mod report;
 pub mod result;
 mod scenario;

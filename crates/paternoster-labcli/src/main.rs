@@ -2,9 +2,11 @@
 
 mod command_line;
 mod decide;
+mod device;
 mod inputs;
 mod out_file;
 mod progress;
+mod replay;
 mod scene;
 mod sim;
 mod study;
@@ -31,6 +33,7 @@ enum Command {
     Sim(sim::Args),
     Study(study::Args),
     Trace(trace::Args),
+    Replay(Box<replay::Args>),
     Decide(decide::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -43,6 +46,7 @@ impl Command {
             Self::Sim(args) => sim::run(&args),
             Self::Study(args) => study::run(&args),
             Self::Trace(args) => trace::run(&args),
+            Self::Replay(args) => replay::run(&args),
             Self::Decide(args) => decide::run(args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Man(args) => man::run(&args, Cli::command()),

@@ -14,6 +14,13 @@ use super::workload::TaskId;
 pub(super) enum Due {
     /// A task is asked what it does next.
     Task(TaskId),
+    /// A task has waited long enough.
+    Alarm {
+        /// The task.
+        task: TaskId,
+        /// Until when it waits; it may be another time since.
+        until: Instant,
+    },
     /// An I/O comes to the scheduler.
     Arrival {
         /// The user data of its bios.

@@ -77,6 +77,8 @@ struct TaskState {
     outstanding: u32,
     /// How many of them complete before it is asked again; valid while it waits or polls.
     wanted: u32,
+    /// Until when it waits, if an alarm is on the agenda for that.
+    alarm: Option<Instant>,
     doing: Doing,
 }
 
@@ -156,6 +158,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                     submits_with: io_prio,
                     outstanding: 0,
                     wanted: 0,
+                    alarm: None,
                     doing: Doing::Due,
                 }
             })
@@ -282,6 +285,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     fn handle(&mut self, due: Due) {
         match due {
             Due::Task(task) => self.ask(task),
+            Due::Alarm { task, until } => self.alarm(task, until),
             Due::Arrival { user_data } => self.submit_bios(user_data),
             Due::Call { call } => self.submit_call(call),
             Due::Exit { ioc } => self.exit(ioc),

@@ -42,6 +42,13 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 Action::Work(span) => return self.work(task, span),
                 Action::Wait => return state.wait(Doing::Waiting, 1),
                 Action::WaitFor(ios) => return state.wait(Doing::Waiting, ios),
+                Action::WaitUntil(until) => {
+                    state.wait(Doing::Waiting, 1);
+                    if state.alarm.replace(until) != Some(until) {
+                        self.agenda.at(until, Due::Alarm { task, until });
+                    }
+                    return;
+                }
                 Action::Poll => return state.wait(Doing::Polling, 1),
                 Action::Reconnect(ends) => self.reconnect(task, ends),
                 Action::Exit => {
@@ -50,6 +57,19 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                     return self.exit_if_done(task);
                 }
             }
+        }
+    }
+
+    /// A task has waited until then, unless it waits for another time since.
+    pub(super) fn alarm(&mut self, task: TaskId, until: Instant) {
+        let state = &mut self.tasks[task.index()];
+        if state.alarm != Some(until) {
+            return;
+        }
+        state.alarm = None;
+        if state.doing == Doing::Waiting {
+            state.doing = Doing::Due;
+            self.ask(task);
         }
     }
 

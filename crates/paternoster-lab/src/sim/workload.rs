@@ -7,6 +7,7 @@
 //!            Work       asked again when its core has done that
 //!            Wait       asked again when an I/O of the task completes, or another task wakes it
 //!            WaitFor    asked again when so many have, or another task wakes it
+//!            WaitUntil  as Wait, and asked again at that time
 //!            Poll       as Wait, and awake
 //!            Reconnect  asked again at once, with an I/O context of its own
 //!            Exit       never asked again
@@ -88,6 +89,8 @@ pub enum Action {
     Wait,
     /// It waits until so many of its I/Os have completed, or for a wake-up.
     WaitFor(u32),
+    /// It waits until then, for an I/O of its own, or for a wake-up.
+    WaitUntil(Instant),
     /// It looks again and again whether an I/O of its own has completed: nobody has to wake it.
     /// What else its core has to do is not delayed by that.
     Poll,

@@ -43,3 +43,4 @@ mod study;
 mod table;
 mod thinkers;
 mod threads;
+mod trace_replay;

@@ -6,9 +6,8 @@ use std::time::Duration;
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::host::{CORES, host_names};
 use paternoster_lab::report::Window;
-use paternoster_model::device_names;
 
-use crate::tunable;
+use crate::{device, tunable};
 
 /// Run a job file of fio over a modelled device, in virtual time.
 ///
@@ -27,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "JOB", required_unless_present = "job_options")]
     pub(super) job: Option<PathBuf>,
     // Its help names all devices.
-    #[arg(long, value_name = "NAME|FILE", help = device_help())]
+    #[arg(long, value_name = "NAME|FILE", help = device::help())]
     pub(super) device: String,
     /// The scheduler.
     #[arg(long, value_name = "NAME", default_value = "none")]
@@ -90,14 +89,6 @@ impl Args {
         let named = self.job.as_ref().map(|job| job.display().to_string());
         named.unwrap_or_else(|| "the command line".to_owned())
     }
-}
-
-fn device_help() -> String {
-    format!(
-        "The device: one that comes with the laboratory ({}), a file of parameters, or a disk as \
-         DiskSim describes it (.parv, .diskspecs)",
-        device_names().join(", ")
-    )
 }
 
 fn host_help() -> String {

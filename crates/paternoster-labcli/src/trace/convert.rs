@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use paternoster_intake::{Converter, Target};
 
-use super::input::Input;
+use super::input::{Devices, Input};
 use crate::inputs::Inputs;
 use crate::out_file::OutFile;
 
@@ -20,6 +20,8 @@ use crate::out_file::OutFile;
 pub(super) struct Convert {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    devices: Devices,
     /// The format: blktrace, iolog3 or csv.
     #[arg(long, value_name = "NAME")]
     to: Target,
@@ -44,7 +46,7 @@ pub(super) fn run(convert: &Convert) -> Result<ExitCode> {
 /// Writes all, and says the warnings, whose number it returns.
 fn write(convert: &Convert, out: &mut dyn Write) -> Result<usize> {
     let input = &convert.input;
-    let mut trace = input.open()?;
+    let mut trace = input.open(&convert.devices)?;
     let mut converter = Converter::new(convert.to, BufWriter::new(out))?;
     while let Some(request) = input.next(&mut trace)? {
         let context = &trace.findings().contexts()[request.context.0 as usize];

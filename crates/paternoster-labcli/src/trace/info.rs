@@ -9,7 +9,7 @@ use paternoster_cli::output;
 use paternoster_intake::{Findings, Format, Request, Warning};
 use serde::Serialize;
 
-use super::input::Input;
+use super::input::{Devices, Input};
 
 /// How many requests `info` shows.
 const SHOWN: usize = 5;
@@ -22,6 +22,8 @@ const SHOWN: usize = 5;
 pub(super) struct Info {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    devices: Devices,
     /// Write a JSON object.
     #[arg(long)]
     json: bool,
@@ -69,7 +71,7 @@ struct Said {
 }
 
 pub(super) fn run(info: &Info) -> Result<ExitCode> {
-    let mut trace = info.input.open()?;
+    let mut trace = info.input.open(&info.devices)?;
     let mut counts = Counts::new(trace.format());
     while let Some(request) = info.input.next(&mut trace)? {
         counts.add(&request, trace.findings());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use paternoster_cli::parse_size;
 use paternoster_intake::{Beyond, Format, Options, Request, Trace};
 
@@ -18,18 +18,12 @@ pub(crate) struct Input {
     /// The unit of DiskSim's times: ns, us, ms or s.
     #[arg(long, value_name = "UNIT")]
     unit: Option<String>,
-    /// Read the requests of this device, instead of the one with most requests.
-    #[arg(long, value_name = "MAJOR,MINOR")]
-    device: Option<String>,
     /// What the columns of a CSV are, such as `time:us,op,offset:sectors,size:bytes,context`.
     #[arg(long, value_name = "COLUMNS")]
     columns: Option<String>,
     /// In columns: the words of a read, such as `R,0`. Any other word is of a write.
     #[arg(long, value_name = "WORDS")]
     read: Option<String>,
-    /// The size of the device that the requests have to fit, such as 10G.
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    size: Option<u64>,
     #[command(flatten)]
     beyond: BeyondArgs,
     /// Take warnings for errors.
@@ -39,7 +33,7 @@ pub(crate) struct Input {
 
 /// What becomes of requests that reach behind the end of the device; else they are an error.
 #[derive(Debug, clap::Args)]
-#[group(multiple = false, requires = "size")]
+#[group(multiple = false)]
 struct BeyondArgs {
     /// Have requests behind the end of the device begin again at its first byte.
     #[arg(long)]
@@ -49,6 +43,17 @@ struct BeyondArgs {
     scale: bool,
 }
 
+/// Which device was traced, and how large the one is that its requests have to fit.
+#[derive(Debug, clap::Args)]
+pub(super) struct Devices {
+    /// Read the requests of this device, instead of the one with most requests.
+    #[arg(long, value_name = "MAJOR,MINOR")]
+    device: Option<String>,
+    /// The size of the device that the requests have to fit, such as 10G.
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    size: Option<u64>,
+}
+
 fn size(text: &str) -> Result<u64, String> {
     let size = parse_size(text).filter(|size| *size > 0);
     size.ok_or_else(|| "a number of bytes is allowed, also with K, M, G or T behind it".to_owned())
@@ -56,30 +61,37 @@ fn size(text: &str) -> Result<u64, String> {
 
 impl Input {
     /// Opens the trace.
-    pub(crate) fn open(&self) -> Result<Trace> {
+    pub(super) fn open(&self, devices: &Devices) -> Result<Trace> {
+        self.open_of(devices.device.clone(), devices.size)
+    }
+
+    /// Opens the trace of that device, for one of that size.
+    pub(crate) fn open_of(&self, device: Option<String>, size: Option<u64>) -> Result<Trace> {
         let beyond = match &self.beyond {
             BeyondArgs { wrap: true, .. } => Beyond::Wrap,
             BeyondArgs { scale: true, .. } => Beyond::Scale,
             _ => Beyond::Refuse,
         };
+        let is_needed = beyond != Beyond::Refuse;
+        ensure!(!is_needed || size.is_some(), "--wrap and --scale need --size");
         let options = Options {
             format: self.format,
             unit: self.unit.clone(),
-            device: self.device.clone(),
+            device,
             columns: self.columns.clone(),
             reads: self.read.clone(),
-            size: self.size,
+            size,
             beyond,
         };
         Trace::open(&self.file, &options).with_context(|| self.name())
     }
 
     /// The next request of it.
-    pub(crate) fn next(&self, trace: &mut Trace) -> Result<Option<Request>> {
+    pub(super) fn next(&self, trace: &mut Trace) -> Result<Option<Request>> {
         trace.next_request().with_context(|| self.name())
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.file.display().to_string()
     }
 

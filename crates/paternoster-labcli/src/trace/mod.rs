@@ -7,6 +7,7 @@ mod input;
 use std::process::ExitCode;
 
 use anyhow::Result;
+pub(crate) use input::Input;
 
 /// Look into traces of block I/O, of blktrace, tracefs, fio, SPC, MSR and others, and convert them.
 #[derive(Debug, clap::Args)]

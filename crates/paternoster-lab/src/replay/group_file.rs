@@ -1,0 +1,142 @@
+//! Which contexts of a trace are of which group, as a file says it.
+//!
+//! ```text
+//!   # context   group   weight
+//!   21279       /db     300
+//!   usr.*       /usr                 a * stands for any characters; 100 where there is no weight
+//! ```
+//!
+//! The first line that names a context counts; a context that no line names is of the root.
+
+use paternoster::Weight;
+use thiserror::Error;
+
+use super::recording::Recording;
+use crate::group_path::parent_path;
+use crate::sim::GroupSetup;
+
+/// What is wrong with such a file.
+#[derive(Debug, Error)]
+#[error("line {line}: {what}")]
+pub struct GroupFileError {
+    line: usize,
+    what: String,
+}
+
+/// Such a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupFile {
+    rules: Vec<(String, String)>,
+    groups: Vec<GroupSetup>,
+}
+
+impl GroupFile {
+    /// Reads the text of one.
+    pub fn parse(text: &str) -> Result<Self, GroupFileError> {
+        let mut file = Self { rules: Vec::new(), groups: Vec::new() };
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = text.split('#').next().unwrap_or_default();
+            let words: Vec<_> = text.split_whitespace().collect();
+            if !words.is_empty() {
+                file.add(&words).map_err(|what| GroupFileError { line, what })?;
+            }
+        }
+        Ok(file)
+    }
+
+    fn add(&mut self, words: &[&str]) -> Result<(), String> {
+        let (pattern, path, weight) = match *words {
+            [pattern, path] => (pattern, path, "100"),
+            [pattern, path, weight] => (pattern, path, weight),
+            _ => return Err(format!("{} words: CONTEXT GROUP [WEIGHT] is allowed", words.len())),
+        };
+        let is_path = path.starts_with('/') && !path.ends_with('/') && !path.contains("//");
+        if !is_path {
+            return Err(format!("{path:?}: the path of a group is expected, such as /db"));
+        }
+        let number = weight.parse().ok().and_then(|number| Weight::new(number).ok());
+        let given = words.len() == 3;
+        let weight =
+            number.ok_or_else(|| format!("{weight:?}: a weight of 1 to 1000 is allowed"))?;
+        self.rules.push((pattern.to_owned(), path.to_owned()));
+        self.add_group(path, weight, given)
+    }
+
+    /// Adds a group, after those that it is in.
+    fn add_group(&mut self, path: &str, weight: Weight, given: bool) -> Result<(), String> {
+        if let Some(known) = self.groups.iter().find(|group| group.path == path) {
+            let other = known.weights.weight;
+            if given && other != weight {
+                return Err(format!("{path} has the weight {} already", other.value()));
+            }
+            return Ok(());
+        }
+        let parent = parent_path(path);
+        if parent != "/" {
+            self.add_group(parent, Weight::default(), false)?;
+        }
+        self.groups.push(GroupSetup { path: path.to_owned(), weights: weight.into() });
+        Ok(())
+    }
+
+    /// Gives the contexts of a recording their groups. Returns the patterns that name none.
+    pub fn apply(&self, recording: &mut Recording) -> Vec<&str> {
+        recording.groups.clone_from(&self.groups);
+        let mut used = vec![false; self.rules.len()];
+        for context in &mut recording.contexts {
+            let rule = self.rules.iter().position(|(pattern, _)| is_like(pattern, &context.name));
+            context.group = rule.and_then(|rule| {
+                used[rule] = true;
+                self.groups.iter().position(|group| group.path == self.rules[rule].1)
+            });
+        }
+        let unused = self.rules.iter().zip(used).filter(|(_, used)| !used);
+        unused.map(|((pattern, _), _)| pattern.as_str()).collect()
+    }
+}
+
+/// Whether the name is like the pattern.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(start) else { return false };
+    let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    ends.any(|at| is_like(rest, &name[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn star_stands_for_any_characters() {
+        for (pattern, name, is) in [
+            ("21279", "21279", true),
+            ("21279", "2127", false),
+            ("usr.*", "usr.0", true),
+            ("usr.*", "usr.", true),
+            ("*.0", "usr.0", true),
+            ("*.0", "usr.01", false),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abde", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(is_like(pattern, name), is, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn line_that_is_wrong_is_told() {
+        let error = |text: &str| GroupFile::parse(text).expect_err("it is wrong").to_string();
+        assert_eq!(error("\na\n"), "line 2: 1 words: CONTEXT GROUP [WEIGHT] is allowed");
+        assert_eq!(error("a db"), "line 1: \"db\": the path of a group is expected, such as /db");
+        assert_eq!(error("a /db 0"), "line 1: \"0\": a weight of 1 to 1000 is allowed");
+        assert_eq!(error("a /db 7\nb /db 8"), "line 2: /db has the weight 7 already");
+    }
+
+    #[test]
+    fn groups_come_after_those_that_they_are_in() {
+        let file = GroupFile::parse("a /x/y 300 # a comment\nb /x\n").expect("it is right");
+        let paths: Vec<_> = file.groups.iter().map(|group| group.path.as_str()).collect();
+        assert_eq!(paths, ["/x", "/x/y"]);
+    }
+}

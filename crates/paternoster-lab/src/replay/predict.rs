@@ -1,0 +1,230 @@
+//! A prediction: what groups would get under other schedulers, and how wrong that may be.
+//!
+//! | error | is the difference between |
+//! |---|---|
+//! | *self* | what was recorded, and its replay under its own scheduler: the device's model |
+//! | *rule* | the replay, and others by other rules: fixed chains, and a stream a group |
+//!
+//! A prediction is no better than both: their sum is the half width of what is printed with `±`.
+
+use paternoster::Nanos;
+use paternoster_model::Described;
+
+use super::clock::Nature;
+use super::recording::Recording;
+use super::run::{Arrivals, Dependency, End, GotGroup, Options, Outcome, ReplayError};
+
+/// What a group gets, in figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Requests a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
+    /// Its part of the bytes of all groups.
+    pub share: f64,
+    /// The latencies that 50 % and 99 % of its requests do not exceed.
+    pub p50: Nanos,
+    /// Likewise.
+    pub p99: Nanos,
+}
+
+/// How far the figures of a group are off, as parts of themselves: 0.1 is 10 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Errors {
+    /// Of its throughput.
+    pub throughput: f64,
+    /// Of its median latency.
+    pub p50: f64,
+    /// Of its 99th percentile.
+    pub p99: f64,
+}
+
+impl Errors {
+    /// By how much `found` differs from `wanted`.
+    fn of(found: &Figures, wanted: &Figures) -> Self {
+        Self {
+            throughput: relative(found.bytes_per_second, wanted.bytes_per_second),
+            p50: relative(seconds(found.p50), seconds(wanted.p50)),
+            p99: relative(seconds(found.p99), seconds(wanted.p99)),
+        }
+    }
+
+    /// The greater of each, without its sign.
+    fn most(self, other: Self) -> Self {
+        let most = |one: f64, other: f64| one.abs().max(other.abs());
+        Self {
+            throughput: most(self.throughput, other.throughput),
+            p50: most(self.p50, other.p50),
+            p99: most(self.p99, other.p99),
+        }
+    }
+
+    /// The sum of both, without their signs.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            throughput: self.throughput.abs() + other.throughput.abs(),
+            p50: self.p50.abs() + other.p50.abs(),
+            p99: self.p99.abs() + other.p99.abs(),
+        }
+    }
+}
+
+fn relative(found: f64, wanted: f64) -> f64 {
+    if wanted > 0.0 { found / wanted - 1.0 } else { 0.0 }
+}
+
+/// What a replay gave.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// Why it ended.
+    pub end: End,
+    /// How long was counted.
+    pub counted: Nanos,
+    /// What each group got, in the order of [`Recording::parties`].
+    pub figures: Vec<Figures>,
+    /// The share of the rule in the error, for each group; without signs.
+    pub rule: Vec<Errors>,
+    /// What each got if those contexts ask by the clock that may do either.
+    pub by_clock: Option<Vec<Figures>>,
+}
+
+/// What is known before any scheduler is tried.
+#[derive(Clone, Debug)]
+pub struct Prediction {
+    /// What each group got in the recording, in the time that is compared.
+    pub recorded: Vec<Figures>,
+    /// What each gets in its replay under its own scheduler.
+    pub itself: Predicted,
+    /// The difference.
+    pub self_errors: Vec<Errors>,
+    /// Completions were not recorded: an open-loop simulation stands for them.
+    pub inferred: bool,
+    /// How contexts come to their next requests.
+    pub natures: Vec<Nature>,
+    /// The requests whose completion the recording lacks, and all.
+    pub cut: (usize, usize),
+}
+
+impl Prediction {
+    /// From this difference in throughput on, the model does not fit.
+    const FITS: f64 = 0.1;
+
+    /// Whether the model of the device fits the recording: its own replay is within 10 % of it.
+    pub fn fits(&self) -> bool {
+        self.self_errors.iter().all(|errors| errors.throughput.abs() <= Self::FITS)
+    }
+}
+
+/// Predicts from one recording.
+#[derive(Debug)]
+pub struct Predictor<'a> {
+    recording: Recording,
+    device: &'a Described,
+    inferred: bool,
+    cut: (usize, usize),
+}
+
+impl<'a> Predictor<'a> {
+    /// From that recording on that device. Where it lacks completions, its own are those of an
+    /// open-loop simulation by `own`.
+    pub fn new(
+        recording: Recording,
+        device: &'a Described,
+        own: &Options,
+    ) -> Result<Self, ReplayError> {
+        let all = recording.requests();
+        if recording.has_completions() {
+            let cut = (recording.cut(), all);
+            return Ok(Self { recording, device, inferred: false, cut });
+        }
+        let open = Options { arrivals: Arrivals::Open, ..own.clone() };
+        let Outcome { recording, .. } = recording.replay(device, &open)?;
+        Ok(Self { recording, device, inferred: true, cut: (0, all) })
+    }
+
+    /// The recording; with completions, whether it had some or not.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Replays it under its own scheduler.
+    pub fn itself(&self, own: &Options) -> Result<Prediction, ReplayError> {
+        let itself = self.predict(own)?;
+        let until = itself.counted.as_nanos().min(self.recording.end);
+        let recorded = figures(&self.recording.got(until), Nanos::new(until));
+        let pairs = itself.figures.iter().zip(&recorded);
+        let self_errors = pairs.map(|(found, wanted)| Errors::of(found, wanted)).collect();
+        let (natures, cut, inferred) = (self.recording.natures(), self.cut, self.inferred);
+        Ok(Prediction { recorded, itself, self_errors, inferred, natures, cut })
+    }
+
+    /// Replays it as `options` have it, and by other rules, beside which its error is seen.
+    pub fn predict(&self, options: &Options) -> Result<Predicted, ReplayError> {
+        let (end, counted, found) = self.replay(options)?;
+        let mut others = Vec::new();
+        if options.arrivals != Arrivals::Open {
+            others.push(Options { fixed_chains: !options.fixed_chains, ..options.clone() });
+            if self.has_groups_of_several() {
+                let dependency = match options.dependency {
+                    Dependency::Connection => Dependency::Export,
+                    Dependency::Export => Dependency::Connection,
+                };
+                others.push(Options { dependency, ..options.clone() });
+            }
+        }
+        let mut rule = vec![Errors::default(); found.len()];
+        for other in others {
+            let (.., other) = self.replay(&other)?;
+            for ((rule, other), found) in rule.iter_mut().zip(&other).zip(&found) {
+                *rule = rule.most(Errors::of(other, found));
+            }
+        }
+        let is_unclear = options.arrivals == Arrivals::Found
+            && self.recording.natures().contains(&Nature::Between);
+        let by_clock = if is_unclear {
+            let open = Options { arrivals: Arrivals::FoundOrOpen, ..options.clone() };
+            Some(self.replay(&open)?.2)
+        } else {
+            None
+        };
+        Ok(Predicted { end, counted, figures: found, rule, by_clock })
+    }
+
+    fn has_groups_of_several(&self) -> bool {
+        let recording = &self.recording;
+        (0..recording.groups.len()).any(|group| {
+            recording.contexts.iter().filter(|context| context.group == Some(group)).count() > 1
+        })
+    }
+
+    fn replay(&self, options: &Options) -> Result<(End, Nanos, Vec<Figures>), ReplayError> {
+        let outcome = self.recording.replay(self.device, options)?;
+        let until = outcome.counted_ns();
+        let got = outcome.recording.got(until);
+        Ok((outcome.end, Nanos::new(until), figures(&got, Nanos::new(until))))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a figure needs no more than 53 bits")]
+fn seconds(nanos: Nanos) -> f64 {
+    nanos.as_nanos() as f64 / 1e9
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a figure needs no more than 53 bits")]
+fn figures(got: &[GotGroup], counted: Nanos) -> Vec<Figures> {
+    let seconds = seconds(counted);
+    let all: u64 = got.iter().map(|group| group.bytes).sum();
+    let of_group = |group: &GotGroup| {
+        let a_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let percentile = |percent| group.latencies.percentile(percent).unwrap_or(Nanos::ZERO);
+        Figures {
+            iops: a_second(group.requests),
+            bytes_per_second: a_second(group.bytes),
+            share: if all > 0 { group.bytes as f64 / all as f64 } else { 0.0 },
+            p50: percentile(50.0),
+            p99: percentile(99.0),
+        }
+    };
+    got.iter().map(of_group).collect()
+}

@@ -1,0 +1,87 @@
+//! What is replayed: the requests of each context of a trace, and whose they are.
+
+use paternoster_intake::{Error, Findings, Request, Trace};
+
+use crate::sim::GroupSetup;
+
+/// A context of a trace: a process, a connection or a volume.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Its name in the trace.
+    pub name: String,
+    /// The index of its group among those of the recording; none is the root.
+    pub group: Option<usize>,
+    /// Its requests, in the order of their arrival.
+    pub requests: Vec<Request>,
+}
+
+impl Context {
+    /// Whether it would have gone on behind the end of the recording: its last request has no
+    /// reply, or it has been silent no longer than at some time before.
+    pub(super) fn goes_on(&self, end: u64) -> bool {
+        let (mut longest, mut last) = (0, 0);
+        for request in &self.requests {
+            longest = longest.max(request.arrived.saturating_sub(last));
+            last = request.completed.unwrap_or(request.arrived).max(last);
+        }
+        let waits = self.requests.last().is_some_and(|request| request.completed.is_none());
+        waits || end.saturating_sub(last) <= longest
+    }
+}
+
+/// A trace that can be replayed. It is in memory: some 80 bytes a request.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Who asked.
+    pub contexts: Vec<Context>,
+    /// The groups, parents before their children.
+    pub groups: Vec<GroupSetup>,
+    /// The time of the last arrival or completion, in ns since the start.
+    pub end: u64,
+}
+
+impl Recording {
+    /// Reads a trace. All contexts are of the root, until groups are given.
+    pub fn read(mut trace: Trace) -> Result<(Self, Findings), Error> {
+        let mut recording = Self::default();
+        while let Some(request) = trace.next_request()? {
+            let contexts = trace.findings().contexts();
+            for name in &contexts[recording.contexts.len()..] {
+                let (name, requests) = (name.clone(), Vec::new());
+                recording.contexts.push(Context { name, group: None, requests });
+            }
+            let context = &mut recording.contexts[request.context.0 as usize];
+            context.requests.push(request);
+            let last = request.completed.unwrap_or(0).max(request.arrived);
+            recording.end = recording.end.max(last);
+        }
+        Ok((recording, trace.finish()))
+    }
+
+    /// How many requests there are.
+    pub fn requests(&self) -> usize {
+        self.contexts.iter().map(|context| context.requests.len()).sum()
+    }
+
+    /// Whether completions were recorded, and so what the requests got.
+    pub fn has_completions(&self) -> bool {
+        self.contexts.iter().flat_map(|it| &it.requests).any(|it| it.completed.is_some())
+    }
+
+    /// The requests that were outstanding at the end of the recording, or whose end it lacks.
+    pub fn cut(&self) -> usize {
+        let all = self.contexts.iter().flat_map(|context| &context.requests);
+        all.filter(|request| request.completed.is_none()).count()
+    }
+
+    /// The groups that have contexts, by their indices; the root is none, and comes first.
+    pub fn parties(&self) -> Vec<Option<usize>> {
+        let all = std::iter::once(None).chain((0..self.groups.len()).map(Some));
+        all.filter(|party| self.contexts.iter().any(|context| context.group == *party)).collect()
+    }
+
+    /// The path of a group.
+    pub fn path(&self, group: Option<usize>) -> &str {
+        group.map_or("/", |group| &self.groups[group].path)
+    }
+}

@@ -1,0 +1,164 @@
+//! `paternoster-lab replay`: a trace over a modelled device under another scheduler.
+//!
+//! ```text
+//!   mod.rs      the command line, and the replays
+//!   report.rs   what is printed: a table with notes, or JSON
+//! ```
+
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use paternoster_lab::replay::{
+    Arrivals, Dependency, GroupFile, Options, Predicted, Predictor, Recording,
+};
+use paternoster_lab::sim::Setup;
+use paternoster_model::{describe_device, read_input_text};
+use paternoster_scene::Scheduler;
+use report::{Report, Row};
+
+use crate::device;
+use crate::trace::Input;
+
+/// Replay a trace over a modelled device under other schedulers, in virtual time.
+///
+/// A request is due as long behind a reply to its context as it was recorded: who waits for a
+/// faster answer asks sooner. With each prediction stands how wrong it may be: how far the replay
+/// under the trace's own scheduler is from what was recorded, and how far replays by other rules
+/// are from this one (docs/laboratory.md, "Replays").
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// Read the requests of this device, instead of the one with most requests.
+    #[arg(long, value_name = "MAJOR,MINOR")]
+    traced_device: Option<String>,
+    // Its help names all devices.
+    #[arg(long, value_name = "NAME|FILE", help = device::help())]
+    device: String,
+    /// Replay it under this scheduler, with its tunables, such as `cfq:slice_idle=0`. May be
+    /// repeated.
+    #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]", required = true)]
+    schedulers: Vec<Scheduler>,
+    /// The scheduler that ran when the trace was recorded.
+    #[arg(long, value_name = "NAME[:TUNABLE=VALUE,…]", default_value = "none")]
+    recorded_under: Scheduler,
+    /// Which contexts wait for replies: closed all, open none, both has both printed. The default
+    /// finds out for each.
+    #[arg(long = "as", value_name = "closed|open|both", default_value = "found")]
+    #[arg(hide_default_value = true)]
+    as_: As,
+    /// Whose replies a context waits for: its own, those of its group, or none.
+    #[arg(long, value_name = "connection|export|none", default_value = "connection")]
+    dependency: WaitsFor,
+    /// A file that gives contexts their groups: lines of CONTEXT GROUP [WEIGHT], where a * in
+    /// CONTEXT stands for any characters.
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+    /// Have contexts begin again that have no request left, until as much time has passed as was
+    /// recorded.
+    #[arg(long = "loop")]
+    loop_: bool,
+    /// End a replay where so many requests wait.
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    backlog: u32,
+    /// How many requests may wait or be in flight: `nr_requests` of sysfs.
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    nr_requests: u32,
+    /// The seed of the device's random numbers.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Write a JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum As {
+    Found,
+    Closed,
+    Open,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WaitsFor {
+    Connection,
+    Export,
+    None,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let device = describe_device(&args.device)?;
+    let end = device.open(args.seed).with_context(|| args.device.clone())?.end().0;
+    let trace = args.input.open_of(args.traced_device.clone(), Some(end.saturating_mul(512)))?;
+    let read = Recording::read(trace);
+    let (mut recording, findings) = read.with_context(|| args.input.name())?;
+    for warning in findings.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    if let Some(path) = &args.groups {
+        group(&mut recording, path)?;
+    }
+    let own = args.options(&args.recorded_under)?;
+    let predictor = Predictor::new(recording, &device, &own)?;
+    let prediction = predictor.itself(&own)?;
+    let mut rows = Vec::new();
+    for scheduler in &args.schedulers {
+        let options = args.options(scheduler)?;
+        let name = scheduler.to_string();
+        let predict = |options: &Options| -> Result<Predicted> {
+            predictor.predict(options).with_context(|| format!("under {name}"))
+        };
+        rows.push(Row { name: name.clone(), predicted: predict(&options)? });
+        if args.as_ == As::Both {
+            let open = Options { arrivals: Arrivals::Open, ..options };
+            rows.push(Row { name: format!("{name}, open"), predicted: predict(&open)? });
+        }
+    }
+    let own_name = args.recorded_under.to_string();
+    let report = Report::new(predictor.recording(), own_name, prediction, rows);
+    report.print(args.json)?;
+    Ok(args.input.exit_status(findings.warnings().len()))
+}
+
+/// Gives the contexts the groups that the file says.
+fn group(recording: &mut Recording, path: &Path) -> Result<()> {
+    let name = || path.display().to_string();
+    let text = read_input_text(path).with_context(name)?;
+    let file = GroupFile::parse(&text).with_context(name)?;
+    for pattern in file.apply(recording) {
+        eprintln!("warning: {}: no context is called {pattern}", path.display());
+    }
+    Ok(())
+}
+
+impl Args {
+    fn options(&self, scheduler: &Scheduler) -> Result<Options> {
+        let arrivals = match (self.dependency, self.as_) {
+            (WaitsFor::None, As::Found | As::Open) | (_, As::Open) => Arrivals::Open,
+            (WaitsFor::None, As::Closed | As::Both) => {
+                ensure!(false, "--dependency none has no context wait: --as open is allowed");
+                Arrivals::Open
+            }
+            (_, As::Found) => Arrivals::Found,
+            (_, As::Closed | As::Both) => Arrivals::Closed,
+        };
+        let dependency = match self.dependency {
+            WaitsFor::Export => Dependency::Export,
+            WaitsFor::Connection | WaitsFor::None => Dependency::Connection,
+        };
+        let setup = Setup {
+            tunables: scheduler.tunables.clone(),
+            nr_requests: Some(self.nr_requests),
+            ..Setup::new(scheduler.kind)
+        };
+        let (seed, repeats) = (self.seed, self.loop_);
+        let backlog = usize::try_from(self.backlog).expect("32 bits fit");
+        Ok(Options { seed, arrivals, dependency, repeats, backlog, ..Options::new(setup) })
+    }
+}
