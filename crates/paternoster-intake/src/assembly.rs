@@ -7,9 +7,12 @@
 //!   waiting by sector ────────────────────────────────▶ out, in the order of arrival
 //! ```
 //!
-//! A dispatch says which sectors it is of, not which requests: it is of all that wait there. So
-//! merging is undone; and a request that was split has been dispatched with the first of its parts,
-//! and has completed with the last.
+//! A dispatch says which sectors it is of, not which requests. It is of the one that has these
+//! sectors; else of all that wait there. So merging is undone; and a request that was split has
+//! been dispatched with the first of its parts, and has completed with the last.
+//!
+//! The block layer flushes of its own accord, too: before and behind a write that has to be
+//! durable. Such a flush is nobody's, and is left out where there are arrivals.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -40,15 +43,19 @@ pub(crate) struct Assembly {
     first: u64,
     /// Requests that are not complete, by their first sector and number.
     by_sector: BTreeSet<(u64, u64)>,
-    /// Flushes that are not complete, which have no sector.
-    flushes: VecDeque<u64>,
+    /// Flushes that were not dispatched, and those that were; they have no sector.
+    new_flushes: BTreeSet<u64>,
+    flushes: BTreeSet<u64>,
     /// The most sectors of a request so far.
     longest: u64,
     /// Of processes.
     contexts: HashMap<u32, ContextId>,
     /// Requests of an event, with the bytes that they have in common; kept for its memory.
-    common: Vec<(u64, u64, u64)>,
+    common: Vec<(u64, u64)>,
     unpaired: Unpaired,
+    /// The time of the last event, and the longest time of a request in the device.
+    last: u64,
+    longest_time: u64,
     has_ended: bool,
 }
 
@@ -65,6 +72,7 @@ struct Pending {
 #[derive(Default)]
 struct Unpaired {
     completions: u64,
+    /// Dispatched requests that will not complete any more.
     dispatches: u64,
     /// Completions before the first dispatch whose request was seen.
     at_the_begin: u64,
@@ -82,11 +90,14 @@ impl Assembly {
             requests: VecDeque::new(),
             first: 0,
             by_sector: BTreeSet::new(),
-            flushes: VecDeque::new(),
+            new_flushes: BTreeSet::new(),
+            flushes: BTreeSet::new(),
             longest: 0,
             contexts: HashMap::new(),
             common: Vec::new(),
             unpaired: Unpaired::default(),
+            last: 0,
+            longest_time: 0,
             has_ended: false,
         }
     }
@@ -102,15 +113,28 @@ impl Assembly {
         Ok(event)
     }
 
+    fn completes(&self) -> bool {
+        self.survey.completion.is_some()
+    }
+
+    /// When an event was, since the trace began.
+    fn time(&self, event: &Event) -> u64 {
+        event.time.saturating_sub(self.survey.begin)
+    }
+
     fn take_first(&mut self) -> Option<Request> {
         let pending = self.requests.pop_front()?;
-        if !pending.is_done {
-            let dispatched = pending.request.dispatched.is_some();
-            self.unpaired.dispatches += u64::from(dispatched && self.survey.completes);
-            self.by_sector.remove(&(pending.sector, self.first));
-            self.flushes.retain(|&number| number != self.first);
-        }
+        let number = self.first;
         self.first += 1;
+        if !pending.is_done {
+            self.by_sector.remove(&(pending.sector, number));
+            self.new_flushes.remove(&number);
+            self.flushes.remove(&number);
+            // What was dispatched lately is outstanding at the end of the trace.
+            let dispatched = pending.request.dispatched.filter(|_| self.completes());
+            let is_lost = dispatched.is_some_and(|at| self.last - at > self.longest_time);
+            self.unpaired.dispatches += u64::from(is_lost);
+        }
         Some(pending.request)
     }
 
@@ -119,37 +143,39 @@ impl Assembly {
         if let Tally { lost: count @ 1.., .. } = self.events.tally() {
             findings.warn(Warning::LostEvents { count });
         }
-        let Unpaired { completions, at_the_begin, .. } = self.unpaired;
-        let open = |pending: &&Pending| pending.request.dispatched.is_some() && !pending.is_done;
-        let open = self.requests.iter().filter(open).count() as u64;
-        let dispatches = self.unpaired.dispatches + u64::from(self.survey.completes) * open;
+        let Unpaired { completions, dispatches, at_the_begin, .. } = self.unpaired;
         if at_the_begin > 0 {
             findings.warn(Warning::BegunInTheMiddle { outstanding: at_the_begin });
         }
-        // A trace ends in the middle of things, too: a hundredth is allowed.
-        let all = self.first + self.requests.len() as u64;
+        // Some are always lost where a trace begins and ends: a hundredth is allowed.
         let completions = completions - at_the_begin;
-        if 100 * completions.max(dispatches) > all {
+        if 100 * completions.max(dispatches) > self.first {
             findings.warn(Warning::Unpaired { completions, dispatches });
         }
     }
 
-    fn follow(&mut self, event: Event, findings: &mut Findings) {
-        if event.point == self.survey.arrival {
-            self.arrive(event, findings);
-        }
+    fn follow(&mut self, event: &Event, findings: &mut Findings) {
+        self.last = self.last.max(self.time(event));
+        let arrival = self.survey.arrival;
         match event.point {
-            Point::Issued => self.issue(event),
-            Point::Completed => self.complete(event),
+            Point::Issued if self.issue(event) => {}
+            // Not all requests are inserted.
+            Point::Issued if arrival != Point::Queued => {
+                self.arrive(event, findings);
+                self.issue(event);
+            }
+            Point::Requeued => self.requeue(event),
+            point if point == arrival => self.arrive(event, findings),
+            point if Some(point) == self.survey.completion => self.complete(event),
             _ => {}
         }
     }
 
-    fn arrive(&mut self, event: Event, findings: &mut Findings) {
+    fn arrive(&mut self, event: &Event, findings: &mut Findings) {
         let number = self.first + self.requests.len() as u64;
         let is_flush = event.kind.op == Op::Flush;
         let request = Request {
-            arrived: event.time.saturating_sub(self.survey.begin),
+            arrived: self.time(event),
             context: self.context(event.process, findings),
             op: event.kind.op,
             flags: event.kind.flags,
@@ -160,31 +186,49 @@ impl Assembly {
             completed: None,
             error: None,
         };
-        let is_done = !self.survey.completes && !self.survey.issues;
+        let is_done = !self.completes() && !self.survey.issues;
         let (to_issue, to_complete) = (event.len, event.len);
         let sector = event.sector;
         self.requests.push_back(Pending { request, sector, to_issue, to_complete, is_done });
+        if is_done {
+            return;
+        }
         if is_flush {
-            self.flushes.push_back(number);
-        } else if !is_done {
+            self.new_flushes.insert(number);
+        } else {
             self.by_sector.insert((event.sector, number));
             self.longest = self.longest.max(event.len.div_ceil(SECTOR));
         }
     }
 
     fn context(&mut self, process: u32, findings: &mut Findings) -> ContextId {
-        let new = || findings.context(process.to_string().as_bytes());
+        let events = &self.events;
+        let new = || match events.name_of(process) {
+            Some(name) => findings.context(name),
+            None => findings.context(process.to_string().as_bytes()),
+        };
         *self.contexts.entry(process).or_insert_with(new)
     }
 
-    fn issue(&mut self, event: Event) {
-        let time = event.time.saturating_sub(self.survey.begin);
-        let completes = self.survey.completes;
+    /// Returns whether any request was dispatched.
+    fn issue(&mut self, event: &Event) -> bool {
+        let time = self.time(event);
+        if event.kind.op == Op::Flush {
+            let Some(number) = self.new_flushes.pop_first() else { return false };
+            self.pending(number).request.dispatched = Some(time);
+            if self.completes() {
+                self.flushes.insert(number);
+            } else {
+                self.pending(number).is_done = true;
+            }
+            return true;
+        }
+        let completes = self.completes();
         let mut left = event.len;
-        let of_it = |pending: &Pending| pending.to_issue > 0;
-        self.each_there(event, of_it, |pending, overlap| {
+        self.find(event, |pending| pending.to_issue > 0);
+        self.each_found(|pending, overlap| {
             // Others of the same sectors wait for a dispatch of their own.
-            if left == 0 && pending.request.len > 0 {
+            if left == 0 {
                 return false;
             }
             pending.request.dispatched.get_or_insert(time);
@@ -192,16 +236,44 @@ impl Assembly {
             pending.to_issue -= part;
             left -= part;
             !completes && pending.to_issue == 0
+        })
+    }
+
+    /// What was issued will be once more.
+    fn requeue(&mut self, event: &Event) {
+        if event.kind.op == Op::Flush {
+            if let Some(number) = self.flushes.pop_last() {
+                self.pending(number).request.dispatched = None;
+                self.new_flushes.insert(number);
+            }
+            return;
+        }
+        self.find(event, |pending| pending.request.dispatched.is_some());
+        self.each_found(|pending, overlap| {
+            pending.request.dispatched = None;
+            pending.to_issue = (pending.to_issue + overlap).min(pending.request.len);
+            false
         });
     }
 
-    fn complete(&mut self, event: Event) {
-        let time = event.time.saturating_sub(self.survey.begin);
-        let mut left = event.len;
+    fn complete(&mut self, event: &Event) {
+        let time = self.time(event);
         let issues = self.survey.issues;
-        let of_it = |pending: &Pending| !issues || pending.request.dispatched.is_some();
-        let found = self.each_there(event, of_it, |pending, overlap| {
-            if left == 0 && pending.request.len > 0 {
+        if event.kind.op == Op::Flush {
+            // The block layer's own are nobody's, and some kernels tell of one twice.
+            let flushes = if issues { &mut self.flushes } else { &mut self.new_flushes };
+            if let Some(number) = flushes.pop_first() {
+                let pending = self.pending(number);
+                pending.request.completed = Some(time);
+                pending.request.error = Some(event.error).filter(|&errno| errno != 0);
+                pending.is_done = true;
+            }
+            return;
+        }
+        let (mut left, mut longest_time) = (event.len, self.longest_time);
+        self.find(event, |pending| !issues || pending.request.dispatched.is_some());
+        let found = self.each_found(|pending, overlap| {
+            if left == 0 {
                 return false;
             }
             let part = overlap.min(pending.to_complete).min(left);
@@ -212,10 +284,14 @@ impl Assembly {
             }
             let is_done = pending.to_complete == 0;
             if is_done {
+                let Request { arrived, dispatched, .. } = pending.request;
                 pending.request.completed = Some(time);
+                let took = time.saturating_sub(dispatched.unwrap_or(arrived));
+                longest_time = longest_time.max(took);
             }
             is_done
         });
+        self.longest_time = longest_time;
         if found {
             self.unpaired.has_paired = true;
         } else {
@@ -224,56 +300,52 @@ impl Assembly {
         }
     }
 
-    /// Has `act` act on each request of the event's sectors that `of_it` allows, in the order of
-    /// sectors; with the bytes that both have in common. It says whether the request is done.
-    /// Returns whether there was any.
-    fn each_there(
-        &mut self,
-        event: Event,
-        of_it: impl Fn(&Pending) -> bool,
-        mut act: impl FnMut(&mut Pending, u64) -> bool,
-    ) -> bool {
-        if event.kind.op == Op::Flush {
-            let Some(&number) = self.flushes.iter().find(|&&number| {
-                let pending = &self.requests[index(number, self.first)];
-                event.point == Point::Completed || pending.request.dispatched.is_none()
-            }) else {
-                return false;
-            };
-            let pending = &mut self.requests[index(number, self.first)];
-            if act(pending, 0) && event.point == Point::Completed || !self.survey.completes {
-                pending.is_done = true;
-                self.flushes.retain(|&other| other != number);
-            }
-            return true;
-        }
-        let end = event.sector.saturating_add(event.len.div_ceil(SECTOR));
-        let from = event.sector.saturating_sub(self.longest);
-        let mut found = std::mem::take(&mut self.common);
-        found.clear();
-        for &(sector, number) in self.by_sector.range((from, 0)..(end, 0)) {
+    fn pending(&mut self, number: u64) -> &mut Pending {
+        &mut self.requests[index(number, self.first)]
+    }
+
+    /// Finds the requests of an event that `of_it` allows: the one of just its sectors, the last of
+    /// several, as the others have lost their events; else all that have some of them.
+    fn find(&mut self, event: &Event, of_it: impl Fn(&Pending) -> bool) {
+        self.common.clear();
+        let (from, end) = (event.sector, event.sector.saturating_add(sectors(event.len)));
+        let is_it = |number: u64| {
             let pending = &self.requests[index(number, self.first)];
-            let its_end = sector.saturating_add(pending.request.len.div_ceil(SECTOR));
-            let is_same = pending.request.op == event.kind.op;
-            if is_same && its_end > event.sector && of_it(pending) {
-                let common = its_end.min(end) - sector.max(event.sector);
-                found.push((sector, number, common.saturating_mul(SECTOR)));
+            (pending.request.op == event.kind.op && of_it(pending)).then_some(pending)
+        };
+        let same = self.by_sector.range((from, 0)..=(from, u64::MAX)).rev();
+        let mut same = same.filter_map(|&(_, number)| Some((number, is_it(number)?)));
+        if let Some((number, _)) = same.find(|(_, pending)| pending.request.len == event.len) {
+            self.common.push((number, event.len));
+            return;
+        }
+        let first = event.sector.saturating_sub(self.longest);
+        for &(sector, number) in self.by_sector.range((first, 0)..(end, 0)) {
+            let Some(pending) = is_it(number) else { continue };
+            let its_end = sector.saturating_add(sectors(pending.request.len));
+            if its_end > from {
+                let common = its_end.min(end) - sector.max(from);
+                self.common.push((number, common.saturating_mul(SECTOR)));
             }
         }
-        for &(sector, number, common) in &found {
+    }
+
+    /// Has `act` act on each that was found, in the order of sectors, with the bytes that it has in
+    /// common with the event. It says whether the request is done. Returns whether there was any.
+    fn each_found(&mut self, mut act: impl FnMut(&mut Pending, u64) -> bool) -> bool {
+        for &(number, common) in &self.common {
             let pending = &mut self.requests[index(number, self.first)];
             if act(pending, common) {
                 pending.is_done = true;
-                self.by_sector.remove(&(sector, number));
+                self.by_sector.remove(&(pending.sector, number));
             }
         }
-        let is_there = !found.is_empty();
-        self.common = found;
-        is_there
+        !self.common.is_empty()
     }
 }
 
 impl Requests for Assembly {
+    /// The next request, in the order of arrival.
     fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
         loop {
             let is_due = self.has_ended || self.requests.len() > OUTSTANDING;
@@ -281,18 +353,20 @@ impl Requests for Assembly {
                 return Ok(self.take_first());
             }
             if self.has_ended {
+                self.tell(findings);
                 return Ok(None);
             }
             match self.next_event(findings)? {
-                Some(event) if event.device == self.survey.device => self.follow(event, findings),
+                Some(event) if event.device == self.survey.device => self.follow(&event, findings),
                 Some(_) => {}
-                None => {
-                    self.has_ended = true;
-                    self.tell(findings);
-                }
+                None => self.has_ended = true,
             }
         }
     }
+}
+
+fn sectors(bytes: u64) -> u64 {
+    bytes.div_ceil(SECTOR)
 }
 
 /// Where the request of that number is.

@@ -17,13 +17,14 @@
 //!
 //! `pdu` bytes follow. A pid of a completion is of who was interrupted by it.
 
+use std::collections::HashMap;
 use std::io::{BufRead, Read};
 
 use paternoster::{BioFlags, Op};
-use paternoster_trace::blktrace::{MAGIC, category, code};
+use paternoster_trace::blktrace::{LAST_PROCESS, MAGIC, RECORD, category, code};
 
 use crate::error::{Error, Place};
-use crate::event::{Event, Events, Kind, Point, Tally};
+use crate::event::{Counter, Event, Events, Kind, Point, Tally, errno};
 use crate::findings::{Findings, Warning};
 
 const VERSIONS: [u8; 2] = [7, 8];
@@ -45,8 +46,8 @@ fn magic(record: &[u8]) -> Option<(u8, bool)> {
     None
 }
 
-/// How much of a file is read at once, in bytes: some 5,000 records.
-const PIECE: usize = 256 << 10;
+/// How much of a file is read at once, in bytes: some 1,300 records.
+const PIECE: usize = 64 << 10;
 
 /// The events of one file.
 pub(crate) struct File {
@@ -57,11 +58,20 @@ pub(crate) struct File {
     /// Where the piece begins in the file.
     at: u64,
     tally: Tally,
+    /// The names of contexts for which processes stand.
+    names: HashMap<u32, Vec<u8>>,
 }
 
 impl File {
     pub(crate) fn new(bytes: Box<dyn BufRead + Send>) -> Self {
-        Self { bytes, piece: Vec::new(), begin: 0, at: 0, tally: Tally::new() }
+        Self {
+            bytes,
+            piece: Vec::new(),
+            begin: 0,
+            at: 0,
+            tally: Tally::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// What is next: so many bytes, or fewer at the end.
@@ -87,7 +97,7 @@ impl File {
             let Some((version, big)) = magic(ahead) else {
                 return Err(no_record(at, ahead));
             };
-            let size = if version == 7 { 48 } else { 64 };
+            let size = if version == 7 { RECORD } else { 64 };
             let Some(record) = ahead.get(..size) else {
                 return Ok(self.cut(findings));
             };
@@ -102,13 +112,31 @@ impl File {
             if pdu > 0 && self.ahead(whole)?.len() < whole {
                 return Ok(self.cut(findings));
             }
-            self.begin += whole;
             // Notes have a time of their own, and no number.
-            let Some((time, number, event)) = told else { continue };
+            let Some((time, number, event)) = told else {
+                self.note(size, whole, big);
+                self.begin += whole;
+                continue;
+            };
+            self.begin += whole;
             self.tally.add(time, Some(number));
             if event.is_some() {
                 return Ok(event);
             }
+        }
+    }
+
+    /// Keeps the name of a context that a note has.
+    fn note(&mut self, size: usize, whole: usize, big: bool) {
+        let (record, name) = self.piece[self.begin..][..whole].split_at(size);
+        let at = if size == RECORD { [28, 32] } else { [32, 28] };
+        let word = |at: usize| {
+            if big { Fields::<true> { record }.u32(at) } else { Fields::<false> { record }.u32(at) }
+        };
+        let (action, pid) = (word(at[0]), word(at[1]));
+        if action & 0xffff == code::NOTE_PROCESS && pid > LAST_PROCESS {
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            self.names.insert(pid, name.to_owned());
         }
     }
 
@@ -144,11 +172,15 @@ impl Events for File {
     fn tally(&self) -> Tally {
         self.tally.clone()
     }
+
+    fn name_of(&self, process: u32) -> Option<&[u8]> {
+        self.names.get(&process).map(Vec::as_slice)
+    }
 }
 
-/// What a record tells that is no note: its time, its processor and number, and the event of a
+/// What a record tells that is no note: its time, its number and who counts, and the event of a
 /// request, if it is one.
-type Told = (u64, (u32, u64), Option<Event>);
+type Told = (u64, (Counter, u64), Option<Event>);
 
 /// The fields of a record; numbers may have their high byte first.
 struct Fields<'a, const BIG: bool> {
@@ -195,25 +227,28 @@ impl<const BIG: bool> Fields<'_, BIG> {
         if categories & category::NOTIFY != 0 {
             return None;
         }
-        let (time, number) = (self.u64(8), (self.u32(cpu), u64::from(self.u32(4))));
+        let device = self.u32(device);
+        let device = u64::from(device >> 20) << 32 | u64::from(device & 0xf_ffff);
+        let number = ((device, self.u32(cpu)), u64::from(self.u32(4)));
+        let time = self.u64(8);
         let point = match action & !code::CGROUP {
             code::QUEUE => Point::Queued,
             code::INSERT => Point::Inserted,
             code::ISSUE => Point::Issued,
+            code::REQUEUE => Point::Requeued,
             code::COMPLETE => Point::Completed,
             _ => return Some((time, number, None)),
         };
         let len = u64::from(self.u32(24));
-        let device = self.u32(device);
         let event = kind(categories, len).map(|kind| Event {
             time,
             point,
-            device: u64::from(device >> 20) << 32 | u64::from(device & 0xf_ffff),
+            device,
             sector: self.u64(16),
             len,
             kind,
             process: self.u32(pid),
-            error: self.u16(error),
+            error: errno(self.u16(error)),
         });
         Some((time, number, event))
     }
@@ -223,6 +258,7 @@ impl<const BIG: bool> Fields<'_, BIG> {
 fn kind(categories: u32, len: u64) -> Option<Kind> {
     let is = |bit: u32| categories & bit != 0;
     let op = match () {
+        () if is(category::PC) => None?,
         () if len == 0 => is(category::FLUSH).then_some(Op::Flush)?,
         () if is(category::DISCARD) => Op::Discard,
         () if is(category::WRITE) => Op::Write,
@@ -268,5 +304,9 @@ impl Events for Merged {
 
     fn tally(&self) -> Tally {
         self.files.iter().fold(Tally::new(), |all, (file, _)| all.and(&file.tally))
+    }
+
+    fn name_of(&self, process: u32) -> Option<&[u8]> {
+        self.files.iter().find_map(|(file, _)| file.name_of(process))
     }
 }

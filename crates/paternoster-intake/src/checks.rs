@@ -1,6 +1,6 @@
 //! Puts requests in the order of their arrival, and finds what makes a trace doubtful.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 use paternoster::Op;
@@ -11,14 +11,17 @@ use crate::request::Request;
 
 /// By how much a time may go back, in ns: tracers write what several processors tell.
 const LATE: u64 = 10_000_000;
+/// How many requests are held back at most.
+const MOST: usize = 65_536;
 const SECTOR: u64 = 512;
 /// From so many requests on times between arrivals have a 99th percentile that says something.
 const ENOUGH: u64 = 1_000;
 
 /// Holds requests back until none can come before them.
 pub(crate) struct Checks {
-    /// By arrival; those of one time in the order of the trace.
+    /// Those that came in order, and those that were late, by arrival and order.
     held: VecDeque<Request>,
+    late: BTreeMap<(u64, u64), Request>,
     read: u64,
     /// The latest arrival that was read, and the last that was given.
     latest: u64,
@@ -37,6 +40,7 @@ impl Checks {
     pub(crate) fn new(base: Option<u64>) -> Self {
         Self {
             held: VecDeque::new(),
+            late: BTreeMap::new(),
             read: 0,
             latest: 0,
             given: None,
@@ -56,12 +60,14 @@ impl Checks {
             self.empty += 1;
             return Ok(());
         }
-        if arrived < self.latest {
+        let is_late = arrived < self.latest;
+        if is_late {
             let by = self.latest - arrived;
-            if by > LATE {
+            let is_given = self.given.is_some_and(|given| arrived < given);
+            if by > LATE || is_given {
                 let what = format!(
                     "request {} arrives {by} ns before another that stands before it: at most \
-                     {LATE} ns are allowed",
+                     {LATE} ns are allowed, and {MOST} requests",
                     self.read + 1
                 );
                 return Err(Error::at(Place::File, what));
@@ -71,20 +77,26 @@ impl Checks {
         self.latest = self.latest.max(arrived);
         let is_whole = request.offset.is_multiple_of(SECTOR) && request.len.is_multiple_of(SECTOR);
         self.parts_of_sectors += u64::from(!is_whole && request.op != Op::Flush);
-        // Nearly all come in order.
-        let at = self.held.iter().rposition(|held| held.arrived <= arrived);
-        self.held.insert(at.map_or(0, |at| at + 1), request);
+        if is_late {
+            self.late.insert((arrived, self.read), request);
+        } else {
+            self.held.push_back(request);
+        }
         self.read += 1;
         Ok(())
     }
 
     /// The next one in order, if none can come before it any more.
     pub(crate) fn take(&mut self, is_over: bool) -> Option<Request> {
-        let arrived = self.held.front()?.arrived;
-        if !is_over && arrived.saturating_add(LATE) >= self.latest {
+        let first = self.held.front().map(|request| request.arrived);
+        let late = self.late.first_key_value().map(|(&(arrived, _), _)| arrived);
+        let arrived = first.into_iter().chain(late).min()?;
+        let is_full = self.held.len() + self.late.len() > MOST;
+        if !is_over && !is_full && arrived.saturating_add(LATE) >= self.latest {
             return None;
         }
-        let mut request = self.held.pop_front()?;
+        let mut request =
+            if first == Some(arrived) { self.held.pop_front()? } else { self.late.pop_first()?.1 };
         if let Some(before) = self.given.replace(arrived) {
             let between = arrived - before;
             self.same_time += u64::from(between == 0);

@@ -14,7 +14,7 @@ use std::io::BufRead;
 
 use paternoster::{BioFlags, Op};
 
-use crate::error::{Error, Place};
+use crate::error::Error;
 use crate::event::Kind;
 use crate::findings::{Findings, Warning};
 use crate::lines::{Lines, scaled, shown, whole};
@@ -82,9 +82,11 @@ impl Ops {
                 b"1" => Some(Op::Write),
                 _ => None,
             },
-            Self::Flags => {
-                whole(word).map(|flags| if flags & 1 == 1 { Op::Read } else { Op::Write })
-            }
+            // DiskSim's are hexadecimal.
+            Self::Flags => std::str::from_utf8(word)
+                .ok()
+                .and_then(|flags| u64::from_str_radix(flags, 16).ok())
+                .map(|flags| if flags & 1 == 1 { Op::Read } else { Op::Write }),
         };
         Some(Kind { op: op?, flags: BioFlags::empty(), ahead: false })
     }
@@ -170,8 +172,11 @@ impl Layout {
             let unit = match (what, unit) {
                 (TIME | RESPONSE | DISPATCHED | COMPLETED, "us") => US,
                 (TIME | RESPONSE | DISPATCHED | COMPLETED, "ms") => MS,
-                (TIME | RESPONSE | DISPATCHED | COMPLETED, "s" | "") => S,
+                (TIME | RESPONSE | DISPATCHED | COMPLETED, "s") => S,
+                (TIME, "") => UNKNOWN,
+                (RESPONSE | DISPATCHED | COMPLETED, "") => AS_TIME,
                 (OFFSET | LEN, "sectors") => SECTOR,
+                (OFFSET, "") if name != "offset" => SECTOR,
                 (TIME | RESPONSE | DISPATCHED | COMPLETED, "ns")
                 | (OFFSET | LEN, "bytes" | "")
                 | (OP | CONTEXT | ERROR, "") => 1,
@@ -257,6 +262,29 @@ impl Layout {
         })
     }
 
+    /// Assumes a unit of times where none is known, by the first of them.
+    pub(crate) fn assume_unit(&mut self, head: &[u8], has_names: bool, findings: &mut Findings) {
+        let column = self.time.0;
+        if self.time.1 == UNKNOWN {
+            let lines = head.split(|&byte| byte == b'\n').skip(usize::from(has_names));
+            let times = lines.filter_map(|line| {
+                let field = line.split(|&byte| byte == b',').nth(column)?.trim_ascii();
+                whole(field.split(|&byte| byte == b'.').next()?)
+            });
+            let first = times.into_iter().next().unwrap_or(0);
+            let known = SINCE_1970.iter().find(|(from, ..)| first >= *from);
+            let &(_, unit, name, because) = known.expect("the last one is from 0 on");
+            self.time.1 = unit;
+            findings.warn(Warning::UnitAssumed { unit: name, because });
+        }
+        let own = self.time.1;
+        for column in [&mut self.response, &mut self.dispatched, &mut self.completed] {
+            if let Some((_, unit)) = column.as_mut().filter(|(_, unit)| *unit == AS_TIME) {
+                *unit = own;
+            }
+        }
+    }
+
     /// Operations are told by one of these words of a read; any other is of a write.
     pub(crate) fn with_reads(mut self, words: Option<&str>) -> Self {
         if let Some(words) = words {
@@ -276,6 +304,19 @@ impl Layout {
         columns.contains(&fields.len()) && request.is_ok_and(|it| it.len > 0)
     }
 }
+
+/// The unit of times is to be assumed; or is the one of arrivals.
+const UNKNOWN: u64 = 0;
+const AS_TIME: u64 = u64::MAX;
+
+/// From so much on times are of that unit, whose length is in ns.
+const SINCE_1970: [(u64, u64, &str, &str); 5] = [
+    (1_000_000_000_000_000_000, 1, "ns", "they are as large as those since 1970"),
+    (10_000_000_000_000_000, 100, "100 ns", "they are as large as those since 1601"),
+    (100_000_000_000_000, US, "us", "they are as large as those since 1970"),
+    (100_000_000_000, MS, "ms", "they are as large as those since 1970"),
+    (0, S, "s", "their column names none"),
+];
 
 /// Places in [`NAMES`].
 const TIME: usize = 0;
@@ -303,9 +344,13 @@ const NAMES: [&[&str]; 9] = [
 const UNITS: &str = "ns, us, ms and s of times, bytes and sectors of offsets and sizes";
 
 /// How the columns of a line are separated.
-enum Rows {
-    ByCommas(Box<csv::Reader<Box<dyn BufRead + Send>>>, csv::ByteRecord),
-    BySpaces(Lines),
+struct Rows {
+    lines: Lines,
+    by_commas: bool,
+    /// Whether the next row may be names instead of a request.
+    may_be_names: bool,
+    /// Whether it is.
+    has_names: bool,
 }
 
 /// The requests of a trace in columns.
@@ -323,19 +368,21 @@ struct Spread {
 }
 
 impl Table {
+    /// Without names a first row of names is left out, too.
     pub(crate) fn by_commas(
         bytes: Box<dyn BufRead + Send>,
         layout: Layout,
         has_names: bool,
     ) -> Self {
-        let mut reader = csv::ReaderBuilder::new();
-        reader.has_headers(has_names).flexible(true).trim(csv::Trim::All);
-        let rows = Rows::ByCommas(Box::new(reader.from_reader(bytes)), csv::ByteRecord::new());
+        let lines = Lines::new(bytes);
+        let rows = Rows { lines, by_commas: true, may_be_names: true, has_names };
         Self { rows, layout, spread: None }
     }
 
     pub(crate) fn by_spaces(bytes: Box<dyn BufRead + Send>, layout: Layout) -> Self {
-        Self { rows: Rows::BySpaces(Lines::new(bytes)), layout, spread: None }
+        let lines = Lines::new(bytes);
+        let rows = Rows { lines, by_commas: false, may_be_names: false, has_names: false };
+        Self { rows, layout, spread: None }
     }
 
     /// Times are whole seconds: requests are spread evenly in each.
@@ -374,41 +421,59 @@ impl Requests for Table {
 
 impl Rows {
     fn next(&mut self, layout: &Layout, findings: &mut Findings) -> Result<Option<Request>, Error> {
-        match self {
-            Self::ByCommas(reader, record) => {
-                let read = reader.read_byte_record(record).map_err(of_csv)?;
-                if !read {
-                    return Ok(None);
-                }
-                let line = record.position().map_or(0, csv::Position::line);
-                let fields: Vec<_> = record.iter().collect();
-                let request = layout.request(&fields, findings);
-                request.map(Some).map_err(|what| Error::at(Place::Line(line), what))
-            }
-            Self::BySpaces(lines) => {
-                if !lines.advance()? {
-                    return Ok(None);
-                }
-                let words = lines.line().split(u8::is_ascii_whitespace);
-                let fields: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-                let request = layout.request(&fields, findings);
-                request.map(Some).map_err(|what| lines.wrong(what))
-            }
+        if std::mem::take(&mut self.has_names) {
+            self.may_be_names = false;
+            self.lines.advance()?;
         }
+        while self.lines.advance()? {
+            let may_be_names = std::mem::take(&mut self.may_be_names);
+            let line = self.lines.line();
+            let quoted;
+            let fields: Vec<&[u8]> = if !self.by_commas {
+                line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
+            } else if line.contains(&b'"') {
+                quoted = unquoted(line).map_err(|what| self.lines.wrong(what))?;
+                quoted.iter().map(<[u8]>::trim_ascii).collect()
+            } else {
+                line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect()
+            };
+            let time = fields.get(layout.time.0);
+            if may_be_names && time.is_some_and(|time| scaled(time, 1).is_none()) {
+                continue;
+            }
+            return match layout.request(&fields, findings) {
+                Ok(request) => Ok(Some(request)),
+                Err(_) if self.lines.is_cut() => {
+                    findings.warn(Warning::CutRecord { bytes: self.lines.line().len() as u64 });
+                    Ok(None)
+                }
+                Err(what) => Err(self.lines.wrong(what)),
+            };
+        }
+        Ok(None)
     }
 }
 
-fn of_csv(error: csv::Error) -> Error {
-    let place = error.position().map_or(Place::File, |position| Place::Line(position.line()));
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error.into(),
-        other => Error::at(place, format!("{other:?}")),
+/// The fields of a line of CSV of which some are in quotes.
+fn unquoted(line: &[u8]) -> Result<csv::ByteRecord, String> {
+    if line.split(|&byte| byte == b'"').count() % 2 == 0 {
+        return Err("a quote is not closed in its line".to_owned());
     }
+    let mut record = csv::ByteRecord::new();
+    let mut reader = csv::ReaderBuilder::new();
+    let read = reader.has_headers(false).from_reader(line).read_byte_record(&mut record);
+    read.map_err(|error| error.to_string())?;
+    Ok(record)
 }
 
-/// The unit of DiskSim's times where none is given: by how they are written.
-pub(crate) fn unit_of_disksim(first: &[u8], findings: &mut Findings) -> u64 {
-    let (unit, name, because) = if first.contains(&b'.') {
+/// The unit of DiskSim's times where none is given: by how the first ones are written.
+pub(crate) fn unit_of_disksim(head: &[u8], findings: &mut Findings) -> u64 {
+    let lines = head.split(|&byte| byte == b'\n');
+    let time = |line: &[u8]| {
+        line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()).map(<[u8]>::to_vec)
+    };
+    let has_fractions = lines.filter_map(time).any(|time| time.contains(&b'.'));
+    let (unit, name, because) = if has_fractions {
         (MS, "ms", "they have fractions, as DiskSim's")
     } else {
         (1, "ns", "they are whole numbers, as MQSim's")

@@ -7,15 +7,16 @@
 //! | iolog3 | arrival in whole µs; a file a context | dispatch, completion, flags |
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::str::FromStr;
 
 use paternoster::{BioFlags, Op};
-use paternoster_trace::blktrace::{Record, SECTOR, category, category_of, code, process_note};
+use paternoster_trace::blktrace::{
+    LAST_PROCESS, Record, SECTOR, category, category_of, code, process_note,
+};
 
-use crate::iolog::IoOp;
-use crate::lines::whole;
+use crate::iolog::{IoOp, MAX_BYTES, MAX_TRIM};
 use crate::request::{ContextId, Request};
 
 /// A format that can be written.
@@ -112,7 +113,8 @@ fn refused(what: String) -> io::Error {
 }
 
 fn csv_row(out: &mut impl Write, request: &Request, context: &str) -> io::Result<()> {
-    let Request { arrived, offset, len, .. } = *request;
+    let Request { arrived, offset, .. } = *request;
+    let len = if request.op == Op::Flush { 0 } else { request.len };
     write!(out, "{arrived},")?;
     // As RFC 4180 has it.
     if context.contains([',', '"', '\n', '\r']) {
@@ -138,6 +140,7 @@ fn rwbs(request: &Request) -> String {
         Op::Read => 'R',
         Op::Write => 'W',
         Op::Flush => 'F',
+        Op::WriteZeroes => 'Z',
         _ => 'D',
     };
     let letters = [
@@ -178,7 +181,12 @@ impl Files {
             Op::Flush => IoOp::Sync,
             _ => IoOp::Trim,
         };
-        writeln!(out, "{at} {context} {} {} {}", op.name(), request.offset, request.len)
+        let Request { offset, len, .. } = *request;
+        let most = if op == IoOp::Trim { MAX_TRIM } else { MAX_BYTES };
+        if len > most {
+            return Err(refused(format!("a {} of {len} bytes: {most} are allowed", op.name())));
+        }
+        writeln!(out, "{at} {context} {} {offset} {len}", op.name())
     }
 
     fn close(&self, out: &mut impl Write) -> io::Result<()> {
@@ -198,8 +206,7 @@ struct Events {
     sequence: u32,
     /// The process that stands for a context.
     processes: HashMap<ContextId, u32>,
-    used: HashSet<u32>,
-    /// The last one that has a note of its name.
+    /// How many contexts are no processes.
     named: u32,
 }
 
@@ -211,8 +218,8 @@ impl Events {
             None => self.new_process(out, request, context)?,
         };
         let sector = request.offset / SECTOR;
-        let bytes = u32::try_from(request.len).map_err(|_| {
-            let len = request.len;
+        let len = if request.op == Op::Flush { 0 } else { request.len };
+        let bytes = u32::try_from(len).map_err(|_| {
             refused(format!("a request of {len} bytes: blktrace has 32 bits for its length"))
         })?;
         let kind = category_of(request.op, request.flags, request.ahead);
@@ -250,14 +257,14 @@ impl Events {
         request: &Request,
         context: &str,
     ) -> io::Result<u32> {
-        let number = whole(context.as_bytes()).and_then(|number| u32::try_from(number).ok());
-        let pid = if let Some(number) = number.filter(|number| self.used.insert(*number)) {
+        let number = context.parse().ok().filter(|number: &u32| number.to_string() == context);
+        let pid = if let Some(number) = number.filter(|number| *number <= LAST_PROCESS) {
             number
         } else {
-            let free = (self.named + 1..=u32::MAX).find(|&pid| self.used.insert(pid));
-            self.named = free.ok_or_else(|| refused("more contexts than 2^32".to_owned()))?;
-            out.write_all(&process_note(request.arrived, self.named, context))?;
-            self.named
+            self.named += 1;
+            let pid = LAST_PROCESS + self.named;
+            out.write_all(&process_note(request.arrived, pid, context))?;
+            pid
         };
         self.processes.insert(request.context, pid);
         Ok(pid)

@@ -1,7 +1,8 @@
 //! What a block layer's tracer tells of a request at one point of its way.
 //!
 //! ```text
-//!   Queued ─┬───────────────▶ Inserted ─▶ Issued ─▶ Completed
+//!   Queued ─┬──▶ Started ─▶ Inserted ─▶ Issued ─▶ Completed, Done
+//!           │                             └──▶ Requeued: issued once more
 //!           └─▶ Merged into one that is queued, and issued and completed with it
 //! ```
 
@@ -17,12 +18,18 @@ use crate::findings::Findings;
 pub(crate) enum Point {
     /// Submitted: Q, or `block_bio_queue`.
     Queued,
-    /// Inserted into the scheduler: I, or `block_rq_insert`.
+    /// Counted by the kernel from here on: `block_io_start`.
+    Started,
+    /// Inserted into the scheduler: I, or `block_rq_insert`. What is issued at once is not.
     Inserted,
     /// Handed to the driver: D, or `block_rq_issue`.
     Issued,
+    /// Taken back by the driver: R, or `block_rq_requeue`.
+    Requeued,
     /// Done: C, or `block_rq_complete`.
     Completed,
+    /// Counted by the kernel up to here: `block_io_done`.
+    Done,
 }
 
 /// An event.
@@ -55,6 +62,11 @@ pub(crate) trait Events: Send {
 
     /// What there is to say of all events that were read, also of those that are at no point.
     fn tally(&self) -> Tally;
+
+    /// The name of a process that is none, but stands for a context.
+    fn name_of(&self, _process: u32) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// The times and numbers of events.
@@ -64,37 +76,45 @@ pub(crate) struct Tally {
     pub(crate) begin: u64,
     /// How many numbers are missing.
     pub(crate) lost: u64,
-    /// The processor and the number of the last event.
-    last: Option<(u32, u64)>,
-    /// The highest number of each other processor.
-    others: BTreeMap<u32, u64>,
+    /// Whose the last event was, and the highest number of these.
+    last: Option<(Counter, u64)>,
+    /// The highest number of each other.
+    others: BTreeMap<Counter, u64>,
 }
+
+/// Who counts events: a tracer of a device, on a processor.
+pub(crate) type Counter = (u64, u32);
 
 impl Tally {
     pub(crate) fn new() -> Self {
         Self { begin: u64::MAX, lost: 0, last: None, others: BTreeMap::new() }
     }
 
-    /// An event at that time, with the number that its processor gave it.
+    /// An event at that time, with the number that was given to it.
     #[inline]
-    pub(crate) fn add(&mut self, time: u64, number: Option<(u32, u64)>) {
+    pub(crate) fn add(&mut self, time: u64, number: Option<(Counter, u64)>) {
         self.begin = self.begin.min(time);
-        let Some((cpu, number)) = number else { return };
+        let Some((counter, number)) = number else { return };
         let highest = match self.last {
-            Some((last, highest)) if last == cpu => highest,
+            Some((last, highest)) if last == counter => highest,
             last => {
                 self.others.extend(last);
-                self.others.remove(&cpu).unwrap_or(number)
+                self.others.remove(&counter).unwrap_or(number)
             }
         };
         self.lost += number.saturating_sub(highest.saturating_add(1));
-        self.last = Some((cpu, number.max(highest)));
+        self.last = Some((counter, number.max(highest)));
     }
 
     /// The events of both.
     pub(crate) fn and(self, other: &Self) -> Self {
         Self { begin: self.begin.min(other.begin), lost: self.lost + other.lost, ..self }
     }
+}
+
+/// An errno, which kernels print and store as a negative number of 16 bits, too.
+pub(crate) fn errno(number: u16) -> u16 {
+    if number > 1 << 15 { number.wrapping_neg() } else { number }
 }
 
 impl Event {
@@ -128,14 +148,18 @@ impl Kind {
                 b'S' => flags |= BioFlags::SYNC,
                 b'M' => flags |= BioFlags::PRIO,
                 b'A' => ahead = true,
-                // E of a secure erase, which is a discard; N of nothing.
-                b'E' | b'N' => {}
+                // Of zeroes; kernels that have no letter for these print N, as of nothing.
+                b'Z' => op = Some(Op::WriteZeroes),
+                b'N' => op = op.or(Some(Op::WriteZeroes)),
+                // E of a secure erase, which is a discard; U of an atomic write, B of a barrier.
+                b'E' | b'U' | b'B' => {}
                 _ => return None,
             }
         }
-        // A flush is a write of nothing, or has no operation at all.
+        // A flush is a write of nothing, or has no operation at all. What ends a write with FUA
+        // has no length either.
         if len == 0 {
-            let is_flush = flags.intersects(BioFlags::PREFLUSH | BioFlags::FUA);
+            let is_flush = flags.contains(BioFlags::PREFLUSH);
             return is_flush.then_some(Self { op: Op::Flush, flags: BioFlags::empty(), ahead });
         }
         Some(Self { op: op?, flags, ahead })
@@ -157,6 +181,10 @@ mod tests {
         assert_eq!(of("FWS", 0), kind(Op::Flush, BioFlags::empty(), false));
         assert_eq!(of("FF", 0), kind(Op::Flush, BioFlags::empty(), false));
         assert_eq!(of("DE", 4096), kind(Op::Discard, BioFlags::empty(), false));
+        assert_eq!(of("FN", 0), kind(Op::Flush, BioFlags::empty(), false));
+        assert_eq!(of("WFS", 0), None);
+        assert_eq!(of("WFSU", 512), kind(Op::Write, BioFlags::FUA | BioFlags::SYNC, false));
+        assert_eq!(of("NS", 4096), kind(Op::WriteZeroes, BioFlags::SYNC, false));
         assert_eq!(of("N", 0), None);
         assert_eq!(of("R!", 8), None);
     }

@@ -95,6 +95,11 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+    /// Events of requests whose operation is not known are left out.
+    UnknownOperations {
+        /// How many.
+        count: u64,
+    },
     /// Lines that hold no request.
     LinesLeftOut {
         /// How many.
@@ -121,6 +126,7 @@ impl Warning {
             Self::SpreadInSeconds => "spread-in-seconds",
             Self::Moved { .. } => "moved",
             Self::Empty { .. } => "empty",
+            Self::UnknownOperations { .. } => "unknown-operations",
             Self::LinesLeftOut { .. } => "lines-left-out",
         }
     }
@@ -181,6 +187,9 @@ impl fmt::Display for Warning {
             }
             Self::Empty { count } => {
                 write!(f, "{count} requests of 0 bytes that are no flushes are left out")
+            }
+            Self::UnknownOperations { count } => {
+                write!(f, "{count} events are left out whose operation is not known")
             }
             Self::LinesLeftOut { count } => write!(f, "{count} lines hold no request"),
         }

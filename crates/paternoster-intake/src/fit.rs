@@ -45,8 +45,8 @@ impl Fit {
     pub(crate) fn apply(&mut self, request: &mut Request) -> Result<(), Error> {
         self.read += 1;
         let end = request.offset.saturating_add(request.len);
-        let scales = self.beyond == Beyond::Scale && self.farthest > self.size;
-        if end <= self.size && !scales {
+        let all_move = self.beyond == Beyond::Scale && self.farthest > self.size;
+        if end <= self.size && !all_move {
             return Ok(());
         }
         let (size, number) = (self.size, self.read);
@@ -57,17 +57,18 @@ impl Fit {
             );
             return Err(Error::at(Place::File, what));
         }
-        let offset = if scales {
+        let offset = if all_move {
             let (block, inside) = (request.offset / BLOCK, request.offset % BLOCK);
-            let moved_to = u128::from(block) * u128::from(size) / u128::from(self.farthest);
-            u64::try_from(moved_to).expect("it is no farther than before") * BLOCK + inside
+            let scaled = u128::from(block) * u128::from(size) / u128::from(self.farthest);
+            u64::try_from(scaled).expect("it is no farther than before") * BLOCK + inside
         } else {
             request.offset % size
         };
         // The last one may not fit as a whole; its first sector stays one.
         let last = (size - request.len) / SECTOR * SECTOR;
-        request.offset = offset.min(last);
-        self.moved += 1;
+        let moved_to = offset.min(last);
+        self.moved += u64::from(moved_to != request.offset);
+        request.offset = moved_to;
         Ok(())
     }
 

@@ -71,6 +71,11 @@ impl Format {
 
     /// The format of a trace that begins so; or the names of those that it may have.
     pub(crate) fn find(head: &[u8]) -> Result<Self, Vec<&'static str>> {
+        let first = lines(head).next().unwrap_or_default();
+        let known = HEADERS.iter().find(|(names, _)| first.eq_ignore_ascii_case(names.as_bytes()));
+        if let Some(&(_, format)) = known {
+            return Ok(format);
+        }
         let found: Vec<_> = Self::ALL.into_iter().filter(|format| format.matches(head)).collect();
         match found[..] {
             [format] => Ok(format),
@@ -121,6 +126,13 @@ impl FromStr for Format {
     }
 }
 
+/// The names of columns with which copies of some traces begin, as their descriptions have them.
+const HEADERS: [(&str, Format); 3] = [
+    ("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", Format::Msr),
+    ("device_id,opcode,offset,length,timestamp", Format::Alibaba),
+    ("Timestamp,Offset,Size,IOType,VolumeID", Format::Tencent),
+];
+
 /// How many lines a text's format is found from, where each has to be one of its.
 const FIRST: usize = 8;
 
@@ -130,7 +142,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn some_line(head: &[u8], is_one: impl FnMut(&[u8]) -> bool) -> bool {
-    lines(head).take(100).any(is_one)
+    lines(head).any(is_one)
 }
 
 /// Whether the first lines are rows of those, whose columns commas separate.

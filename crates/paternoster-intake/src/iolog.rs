@@ -49,8 +49,8 @@ impl IoOp {
 }
 
 /// How large a read or a write may be, and a trim: as large as a block of a job.
-const MAX_BYTES: u64 = 1 << 30;
-const MAX_TRIM: u64 = 1 << 40;
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_TRIM: u64 = 1 << 40;
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,6 +42,22 @@ impl Lines {
         self.line.trim_ascii_end()
     }
 
+    /// Whether that line has no end: the file was cut there.
+    pub(crate) fn is_cut(&self) -> bool {
+        !self.line.ends_with(b"\n")
+    }
+
+    /// Joins it with the next one, of which it was a part.
+    pub(crate) fn join(&mut self) -> Result<(), Error> {
+        let first = self.line().to_owned();
+        if self.advance()? {
+            self.line.splice(..0, [&first[..], b" "].concat());
+        } else {
+            self.line = first;
+        }
+        Ok(())
+    }
+
     /// An error in that line.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> Error {
         Error::at(Place::Line(self.number), what)

@@ -13,6 +13,7 @@ pub(crate) const HEAD: usize = 64 << 10;
 const WINDOW_LOG: u32 = 25;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// The bytes of a trace, and its first ones, which are read twice.
@@ -41,6 +42,10 @@ impl Source {
         };
         let mut head = Vec::new();
         bytes.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        // Some programs mark UTF-8 so.
+        if head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
+        }
         let all = Cursor::new(head.clone()).chain(bytes);
         Ok(Self { head, bytes: Box::new(BufReader::with_capacity(HEAD, all)) })
     }

@@ -20,8 +20,8 @@ pub(crate) struct Survey {
     pub(crate) device: u64,
     /// The point at which a request arrives.
     pub(crate) arrival: Point,
-    /// Completions are in the trace.
-    pub(crate) completes: bool,
+    /// The point at which a request is done; none is in the trace.
+    pub(crate) completion: Option<Point>,
     /// Dispatches are in the trace.
     pub(crate) issues: bool,
 }
@@ -30,18 +30,23 @@ pub(crate) struct Survey {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     queued: u64,
+    started: u64,
     inserted: u64,
     issued: u64,
     completed: u64,
+    done: u64,
 }
 
 impl Counts {
     fn add(&mut self, point: Point) {
         match point {
             Point::Queued => self.queued += 1,
+            Point::Started => self.started += 1,
             Point::Inserted => self.inserted += 1,
             Point::Issued => self.issued += 1,
+            Point::Requeued => {}
             Point::Completed => self.completed += 1,
+            Point::Done => self.done += 1,
         }
     }
 
@@ -49,6 +54,7 @@ impl Counts {
     fn arrivals(self) -> (u64, Point) {
         match self {
             Self { queued: 1.., .. } => (self.queued, Point::Queued),
+            Self { started: 1.., .. } => (self.started, Point::Started),
             Self { inserted: 1.., .. } => (self.inserted, Point::Inserted),
             _ => (self.issued, Point::Issued),
         }
@@ -99,6 +105,7 @@ impl Devices {
             findings.warn(Warning::OtherDevices { device, others, more });
         }
         match arrival {
+            Point::Started => findings.warn(Warning::ArrivalsAre { event: "starts of accounting" }),
             Point::Inserted => findings.warn(Warning::ArrivalsAre { event: "insertions" }),
             Point::Issued => findings.warn(Warning::ArrivalsAre { event: "dispatches" }),
             _ => {}
@@ -131,7 +138,8 @@ impl Surveyed {
             if asked.is_some_and(|asked| asked != event.device) {
                 continue;
             }
-            arrivals += u64::from(event.point != Point::Completed);
+            let ends = [Point::Completed, Point::Done, Point::Requeued].contains(&event.point);
+            arrivals += u64::from(!ends);
             if first.len() == FIRST {
                 first.pop_front();
             }
@@ -145,7 +153,11 @@ impl Surveyed {
             begin: events.tally().begin,
             device,
             arrival: counts.arrivals().1,
-            completes: counts.completed > 0,
+            completion: match counts {
+                Counts { completed: 1.., .. } => Some(Point::Completed),
+                Counts { done: 1.., .. } => Some(Point::Done),
+                _ => None,
+            },
             issues: counts.issued > 0,
         };
         Ok(Some(Self { survey, devices, first }))

@@ -40,6 +40,7 @@ pub struct Options {
 /// The requests of a trace, in the order of their arrival.
 pub struct Trace {
     format: Format,
+    files: Vec<PathBuf>,
     requests: Box<dyn Requests>,
     checks: Checks,
     fit: Option<Fit>,
@@ -70,20 +71,28 @@ impl Trace {
         for cpu in files.missing() {
             findings.warn(Warning::LostCpu { cpu });
         }
-        let Source { head, .. } = Source::open(&files.paths[0])?;
+        if options.beyond == Beyond::Scale && !path.is_file() && files.cpus.is_empty() {
+            let what = "what is scaled is read twice: a regular file is expected";
+            return Err(Error::at(Place::File, what));
+        }
+        // Each is opened once: it may be a pipe. A processor that did nothing has an empty file.
+        let sources = files.paths.iter().map(|path| Source::open(path));
+        let mut sources = sources.collect::<io::Result<Vec<_>>>()?;
+        let with_bytes = sources.iter().position(|source| !source.head.is_empty()).unwrap_or(0);
+        let head = &sources[with_bytes].head;
         let format = match options.format {
             Some(format) => format,
             None if options.columns.is_some() => Format::Csv,
-            None => Format::find(&head).map_err(|names| no_format(&names))?,
+            None => Format::find(head).map_err(|names| no_format(&names))?,
         };
         no_such_options(format, options)?;
         let mut base = None;
         let requests = match format {
             Format::Blktrace | Format::Blkparse | Format::Tracefs => {
                 base = Some(0);
-                assembled(&files, format, options, &mut findings)?
+                assembled(events(sources, format), options, &mut findings)?
             }
-            _ => listed(&files.paths[0], format, options, &mut findings)?,
+            _ => listed(sources.swap_remove(with_bytes), format, options, &mut findings)?,
         };
         let fit = options.size.map(|size| {
             let farthest = match options.beyond {
@@ -93,7 +102,13 @@ impl Trace {
             Ok::<_, Error>(Fit::new(size, options.beyond, farthest))
         });
         let (checks, fit) = (Checks::new(base), fit.transpose()?);
-        Ok(Self { format, requests, checks, fit, findings, is_over: false })
+        let files = files.paths;
+        Ok(Self { format, files, requests, checks, fit, findings, is_over: false })
+    }
+
+    /// The files that it is read from.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Its format.
@@ -176,8 +191,7 @@ fn no_format(names: &[&str]) -> Error {
 
 /// The requests of a format with events.
 fn assembled(
-    files: &Files,
-    format: Format,
+    mut events: Box<dyn Events>,
     options: &Options,
     findings: &mut Findings,
 ) -> Result<Box<dyn Requests>, Error> {
@@ -186,7 +200,6 @@ fn assembled(
         Event::device_of(name.as_bytes()).ok_or_else(|| Error::at(Place::File, what()))
     });
     let device = device.transpose()?;
-    let mut events = files.events(format)?;
     let Some(surveyed) = Surveyed::of(&mut *events, device, findings)? else {
         let what =
             options.device.as_ref().map(|name| format!("there is no request of device {name}"));
@@ -198,13 +211,13 @@ fn assembled(
 
 /// The requests of a format with a request a record.
 fn listed(
-    path: &Path,
+    source: Source,
     format: Format,
     options: &Options,
     findings: &mut Findings,
 ) -> Result<Box<dyn Requests>, Error> {
-    let Source { head, bytes } = Source::open(path)?;
-    let layout = match format {
+    let Source { head, bytes } = source;
+    let mut layout = match format {
         Format::Vscsi => {
             let version = vscsi::version(&head);
             let version = version.ok_or_else(|| Error::at(Place::Byte(0), "it is not of vscsi"))?;
@@ -226,11 +239,12 @@ fn listed(
             Layout::named(names).map_err(|what| Error::at(Place::Line(1), what))?
         }
     };
-    let layout = layout.with_reads(options.reads.as_deref());
+    layout = layout.with_reads(options.reads.as_deref());
     if format == Format::Disksim {
         return Ok(Box::new(Table::by_spaces(bytes, layout)));
     }
     let has_names = format == Format::Csv && options.columns.is_none();
+    layout.assume_unit(&head, has_names, findings);
     let table = Table::by_commas(bytes, layout, has_names);
     Ok(Box::new(if format == Format::Tencent { table.spread() } else { table }))
 }
@@ -246,10 +260,7 @@ fn unit_of(head: &[u8], options: &Options, findings: &mut Findings) -> Result<u6
             let what = format!("unit {other:?}: ns, us, ms or s is allowed");
             return Err(Error::at(Place::File, what));
         }
-        None => {
-            let first = head.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
-            unit_of_disksim(first.unwrap_or_default(), findings)
-        }
+        None => unit_of_disksim(head, findings),
     })
 }
 
@@ -281,6 +292,10 @@ impl Files {
             }
         }
         found.sort();
+        if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let [one, other] = [&pair[0].1, &pair[1].1].map(|path| path.display());
+            return Err(io::Error::other(format!("{one} and {other} are of one CPU: keep one")));
+        }
         if found.is_empty() {
             // The error that opening it has.
             std::fs::metadata(path)?;
@@ -294,24 +309,20 @@ impl Files {
         let last = self.cpus.last().copied().unwrap_or(0);
         (0..last.min(4096)).filter(|cpu| !self.cpus.contains(cpu)).collect()
     }
+}
 
-    fn events(&self, format: Format) -> Result<Box<dyn Events>, Error> {
-        let printed = match format {
-            Format::Blkparse => Printed::ByBlkparse,
-            Format::Tracefs => Printed::ByTracefs,
-            _ => {
-                let open =
-                    |path: &PathBuf| Ok::<_, Error>(blktrace::File::new(Source::open(path)?.bytes));
-                if let [path] = &self.paths[..] {
-                    return Ok(Box::new(open(path)?));
-                }
-                let files = self.paths.iter().map(open).collect::<Result<_, _>>()?;
-                return Ok(Box::new(blktrace::Merged::new(files)));
-            }
-        };
-        let lines = Lines::new(Source::open(&self.paths[0])?.bytes);
-        Ok(Box::new(Text::new(lines, printed)))
-    }
+/// The events of these files.
+fn events(sources: Vec<Source>, format: Format) -> Box<dyn Events> {
+    let mut bytes = sources.into_iter().map(|source| source.bytes);
+    let printed = match format {
+        Format::Blkparse => Printed::ByBlkparse,
+        Format::Tracefs => Printed::ByTracefs,
+        _ if bytes.len() > 1 => {
+            return Box::new(blktrace::Merged::new(bytes.map(blktrace::File::new).collect()));
+        }
+        _ => return Box::new(blktrace::File::new(bytes.next().expect("there is a file"))),
+    };
+    Box::new(Text::new(Lines::new(bytes.next().expect("there is a file")), printed))
 }
 
 /// The part of a name before the processor's number, and that: `x.blktrace.1.zst`.

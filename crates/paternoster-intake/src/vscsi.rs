@@ -25,13 +25,13 @@ const SECTOR: u64 = 512;
 pub(crate) fn version(head: &[u8]) -> Option<u8> {
     [1, 2].into_iter().find(|&version| {
         let records: Vec<_> = head.chunks_exact(size(version)).take(8).collect();
-        let is_one = |record: &&[u8]| {
-            let record = Record { bytes: record, version };
-            record.version() == u16::from(version)
-                && record.op().is_some()
-                && record.len() < 1 << 26
+        let is_one = |bytes: &&[u8]| {
+            let record = Record { bytes, version };
+            record.version() == u16::from(version) && record.len() < 1 << 26
         };
-        !records.is_empty() && records.iter().all(is_one)
+        // Others than reads and writes are among them.
+        let moves_data = |bytes: &&[u8]| Record { bytes, version }.op().is_some();
+        records.iter().all(is_one) && records.iter().any(moves_data)
     })
 }
 

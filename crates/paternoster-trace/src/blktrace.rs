@@ -21,6 +21,10 @@ pub const MAGIC: u32 = 0x6561_7400;
 /// The bytes of a record of version 7.
 pub const RECORD: usize = 48;
 
+/// The greatest number of a process (`PID_MAX_LIMIT`): greater ones stand for contexts that are no
+/// processes, and have notes of their names.
+pub const LAST_PROCESS: u32 = 1 << 22;
+
 /// The codes of actions: points of a request's way.
 pub mod code {
     /// Q: it was submitted.
@@ -29,12 +33,14 @@ pub mod code {
     pub const BACK_MERGE: u32 = 2;
     /// F: it was merged into one that waits, before that.
     pub const FRONT_MERGE: u32 = 3;
+    /// R: the driver gave it back, and gets it once more.
+    pub const REQUEUE: u32 = 6;
     /// D: the device got it.
     pub const ISSUE: u32 = 7;
     /// C: it had completed.
     pub const COMPLETE: u32 = 8;
     /// I: the scheduler got it.
-    pub const INSERT: u32 = 11;
+    pub const INSERT: u32 = 12;
     /// Of a note: the name of a process follows.
     pub const NOTE_PROCESS: u32 = 0;
     /// A bit: the 8 bytes of a cgroup's number come before what follows.
@@ -57,6 +63,10 @@ pub mod category {
     pub const ISSUE: u32 = 0x40;
     /// It comes back.
     pub const COMPLETE: u32 = 0x80;
+    /// It is of a file system or of a block device's file, as all that is of data.
+    pub const FS: u32 = 0x100;
+    /// It is a driver's own command.
+    pub const PC: u32 = 0x200;
     /// No I/O: a note.
     pub const NOTIFY: u32 = 0x400;
     /// It is read ahead.
@@ -144,5 +154,6 @@ pub fn category_of(op: Op, flags: BioFlags, ahead: bool) -> u32 {
         (flags.contains(BioFlags::PRIO), category::META),
         (ahead, category::AHEAD),
     ];
+    let of_op = of_op | category::FS;
     of_flags.into_iter().filter(|(is, _)| *is).fold(of_op, |all, (_, bit)| all | bit)
 }

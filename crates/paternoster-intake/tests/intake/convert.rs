@@ -1,5 +1,6 @@
 //! Traces in other formats, and on smaller devices.
 
+use paternoster::Op;
 use paternoster_intake::{Beyond, Converter, Format, Options, Request, Target};
 
 use crate::{Read, data, read, read_text, try_read, written};
@@ -98,4 +99,19 @@ fn requests_behind_the_end_of_a_device_are_refused_wrapped_or_scaled() {
     let scaled = (vec![0, 5 * MIB + 4096, 20 * MIB - 4096], vec!["moved"]);
     assert_eq!(fitted(20 * MIB, Beyond::Scale), Ok(scaled));
     assert!(fitted(2048, Beyond::Wrap).expect_err("too small").contains("no longer than that"));
+}
+
+#[test]
+fn names_and_zeroes_of_a_trace_stay_in_others() {
+    let text = "time:ns,context,rwbs,offset:bytes,size:bytes\n0,gold,WZS,0,4096\n5,1,R,0,512\n\
+                9,007,R,512,512\n9,7,R,512,512\n12,gold,F,0,0\n";
+    let wanted = read_text(text).expect("a CSV");
+    let found = read_text(converted(&wanted, Target::Blktrace)).expect("it is of blktrace");
+    assert_eq!(found.findings.contexts(), ["gold", "1", "007", "7"]);
+    // Zeroes are a discard there.
+    let ops = |read: &Read| read.requests.iter().map(|it| it.op).collect::<Vec<_>>();
+    assert_eq!(ops(&wanted)[0], Op::WriteZeroes);
+    assert_eq!(ops(&found)[1..], ops(&wanted)[1..]);
+    let again = read_text(converted(&wanted, Target::Csv)).expect("a CSV");
+    assert_eq!(ops(&again), ops(&wanted));
 }

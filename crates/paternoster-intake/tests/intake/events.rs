@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use paternoster::{BioFlags, Op};
-use paternoster_intake::{Format, Options};
+use paternoster_intake::{Format, Options, Request};
 
 use crate::{data, median, read, read_text, try_read, written};
 
@@ -147,10 +147,11 @@ fn version_8_of_blktrace_and_numbers_of_cgroups_are_read() {
 /// What stands on another device has each request a second time.
 #[test]
 fn one_device_of_a_stack_is_read_and_another_if_it_is_asked_for() {
-    let line = |device: &str, at: u64, action: &str| {
-        format!("{device} 0 {at} 0.{at:09} 7 {action} R {} + 8 [a]\n", 8 * at)
+    // Each device has a tracer with numbers of its own.
+    let line = |(device, at, number): (&str, u64, u64)| {
+        format!("{device} 0 {number} 0.{at:09} 7 Q R {} + 8 [a]\n", 8 * at)
     };
-    let lines = [("8,0", 1), ("253,0", 2), ("8,0", 3)].map(|(device, at)| line(device, at, "Q"));
+    let lines = [("8,0", 1, 7), ("253,0", 2, 90), ("8,0", 3, 8)].map(line);
     let (_folder, path) = written(lines.concat());
     let found = read(&path);
     assert_eq!((found.requests.len(), found.warnings()), (2, vec!["other-devices"]));
@@ -214,4 +215,139 @@ fn device_is_found_from_the_first_events() {
     let wanted =
         "device 8,0 is read; 1 others are left out (--device), of which 9,0 has more requests";
     assert_eq!(said.as_deref(), Some(wanted));
+}
+
+/// Times of arrival, dispatch and completion in us, of a text in which these are the events.
+fn times(lines: &[&str]) -> (Vec<[Option<u64>; 3]>, Vec<&'static str>) {
+    let line = |(at, line): (usize, &&str)| {
+        let (us, rest) = line.split_once(' ').expect("a time first");
+        let us: u64 = us.parse().expect("a number");
+        format!("8,0 0 {} 0.{us:06}000 7 {rest}\n", at + 1)
+    };
+    let read = read_text(lines.iter().enumerate().map(line).collect::<String>()).expect("it is");
+    let us = |time: Option<u64>| time.map(|ns| ns / 1000);
+    let of = |it: &Request| [us(Some(it.arrived)), us(it.dispatched), us(it.completed)];
+    (read.requests.iter().map(of).collect(), read.warnings())
+}
+
+fn all(times: [u64; 3]) -> [Option<u64>; 3] {
+    times.map(Some)
+}
+
+/// The block layer flushes before a write with FUA and behind it; nobody asked for these.
+#[test]
+fn flush_of_the_block_layer_is_nobodys() {
+    let (found, warnings) = times(&[
+        "0 Q FWFSM 800 + 16 [a]",
+        "1 D FN [a]",
+        "5 C FN 0 [0]",
+        "6 Q FWS [b]",
+        "7 D WSM 800 + 16 [a]",
+        "9 C WSM 800 + 16 [0]",
+        "10 D FN [a]",
+        "14 C FN 0 [0]",
+        "15 C WFS 800 [0]",
+    ]);
+    // The flush that was submitted is dispatched with the next one that is.
+    assert_eq!(found, [all([0, 7, 9]), all([6, 10, 14])]);
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn event_is_of_the_request_that_has_its_sectors() {
+    let (found, _) = times(&[
+        "0 Q R 100 + 16 [a]",
+        "1 Q R 108 + 8 [b]",
+        "2 D R 108 + 8 [b]",
+        "3 C R 108 + 8 [0]",
+        "10 D R 100 + 16 [a]",
+        "20 C R 100 + 16 [0]",
+    ]);
+    assert_eq!(found, [all([0, 10, 20]), all([1, 2, 3])]);
+    // One completion is lost: the next ones are those of the requests that they name.
+    let lines = [0, 100, 200, 300].map(|at| {
+        let (queued, dispatched) =
+            (format!("{at} Q W 8 + 8 [a]"), format!("{} D W 8 + 8 [a]", at + 1));
+        [queued, dispatched, format!("{} C W 8 + 8 [0]", at + 9)]
+    });
+    let mut lines = lines.concat();
+    lines.remove(2);
+    let (found, warnings) = times(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(found[1..], [all([100, 101, 109]), all([200, 201, 209]), all([300, 301, 309])]);
+    assert_eq!((found[0], warnings), ([Some(0), Some(1), None], vec!["unpaired"]));
+}
+
+#[test]
+fn what_is_outstanding_at_the_end_is_not_lost() {
+    let (found, warnings) = times(&[
+        "0 Q R 0 + 8 [a]",
+        "1 D R 0 + 8 [a]",
+        "50 C R 0 + 8 [0]",
+        "60 Q R 8 + 8 [a]",
+        "61 D R 8 + 8 [a]",
+    ]);
+    assert_eq!((found[1], warnings), ([Some(60), Some(61), None], vec![]));
+}
+
+/// Without submissions: what is issued at once is not inserted, and what is requeued is one.
+#[test]
+fn request_arrives_with_its_insertion_or_its_dispatch() {
+    let (found, warnings) = times(&[
+        "0 D R 0 + 8 [a]",
+        "5 C R 0 + 8 [0]",
+        "6 I R 8 + 8 [a]",
+        "7 D R 8 + 8 [a]",
+        "8 R R 8 + 8 [a]",
+        "9 D R 8 + 8 [a]",
+        "20 C R 8 + 8 [0]",
+    ]);
+    assert_eq!(found, [all([0, 0, 5]), all([6, 9, 20])]);
+    assert_eq!(warnings, ["arrivals"]);
+}
+
+#[test]
+fn operations_of_new_kernels_are_known_and_others_are_counted() {
+    let line = |at: u64, rwbs: &str| {
+        format!("a-7 [000] d..1 1.{at:06}: block_rq_issue: 8,0 {rwbs} 4096 () {} + 8 [a]\n", 8 * at)
+    };
+    let kinds = ["WSU", "WFSU", "NS", "WZS", "RB", "WQ"];
+    let text: String = (0..).zip(kinds).map(|(at, rwbs)| line(at, rwbs)).collect();
+    let read = read_text(text).expect("it is of tracefs");
+    let ops: Vec<_> = read.requests.iter().map(|it| it.op).collect();
+    assert_eq!(ops, [Op::Write, Op::Write, Op::WriteZeroes, Op::WriteZeroes, Op::Read]);
+    assert_eq!(read.warnings(), ["unknown-operations", "arrivals"]);
+}
+
+/// Lines as they are found in pages and on phones.
+#[test]
+fn lines_of_tracefs_may_be_wrapped_and_have_groups_of_threads() {
+    let text = "# entries-in-buffer/entries-written: 140/250   #P:4\n#\n\
+        \u{20} fio-71  (   70) [001] d..1. 10.000000: block_rq_issue: 8,0 RM 4096 ()\n\
+        2564656 + 8 [x]\nCPU:1 [LOST 20 EVENTS]\n\
+        \u{20} fio-72  (-----) [001] d..1. 10.000005: block_rq_issue: 8,0 R 4096 () 8 + 8 [x]\n\
+        \u{20} fio-72  (   70) [001] d..1. 10.000009: block_rq_complete: 8,0 R () 8 + 8 [-5]\n\
+        \u{20} fio-72  (   70) [001] d..1. 10.000009: block_rq_complete: 8,0 RM () 2564656 + 8 \
+        [0]\n";
+    let read = read_text(text).expect("it is of tracefs");
+    assert_eq!(read.findings.contexts(), ["71", "72"]);
+    assert_eq!((read.requests[0].offset, read.requests[1].error), (2_564_656 * 512, Some(5)));
+    assert_eq!(read.warnings(), ["arrivals", "lost-events"]);
+    let said = read.findings.warnings()[1].to_string();
+    assert_eq!(said, "the tracer has lost 130 events: their numbers are missing");
+}
+
+/// blkparse says what it reads, sums up processes, and has skipped events.
+#[test]
+fn blkparse_says_more_than_events() {
+    let lines = "Input file sda.blktrace.0 added\n# a comment\n\
+        8,0 0 1 0.000000000 7 Q R 0 + 8 [a b]\n\
+        8,0 0 0 0.000000500 0 m N cfq idle=0\n\
+        8,0 0 2 0.000001000 7 C R 0 + 8 [65531]\n\
+        fio (7443)\n Reads Queued: 1, 4KiB\n\nCPU0 (sda):\n Reads Queued: 1\n\
+        Skips: 7 forward (23 -   0.1%)\n";
+    let read = read_text(lines).expect("it is of blkparse");
+    assert_eq!((read.requests.len(), read.requests[0].error), (1, Some(5)));
+    assert_eq!(read.warnings(), ["lines-left-out", "lost-events"]);
+    let cut = read_text(&lines[..lines.find("[65531]").expect("there") - 20]).expect("it is read");
+    assert_eq!(cut.warnings(), ["cut-record", "lines-left-out"]);
 }

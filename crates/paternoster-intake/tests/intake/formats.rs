@@ -163,3 +163,83 @@ fn words_of_a_read_are_those_that_are_said() {
         "line 1: \"get\": R, W, read, write, trim or flush in either case is allowed"
     );
 }
+
+/// Copies of some traces begin with the names of their columns.
+#[test]
+fn header_of_a_known_trace_says_its_format() {
+    for (format, text, arrived, offset) in [
+        (
+            Format::Alibaba,
+            "device_id,opcode,offset,length,timestamp\n3,R,512,4096,1577808000000046\n\
+             3,R,512,4096,1577808000000049\n",
+            3_000,
+            512,
+        ),
+        (
+            Format::Msr,
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+             128166372003061629,usr,0,Read,512,4096,7\n128166372003061639,usr,0,Read,512,4096,7\n",
+            1_000,
+            512,
+        ),
+        (
+            Format::Tencent,
+            "Timestamp,Offset,Size,IOType,VolumeID\n1538323200,1,8,1,7\n1538323201,1,8,1,7\n",
+            1_000_000_000,
+            512,
+        ),
+    ] {
+        let read = read_text(text).expect("it is known");
+        assert_eq!((read.format, read.requests.len()), (format, 2));
+        assert_eq!((read.requests[1].arrived, read.requests[1].offset), (arrived, offset));
+    }
+}
+
+#[test]
+fn unit_of_a_csv_is_assumed_by_its_first_time_and_that_is_said() {
+    let read = read_text(
+        "\u{feff}timestamp,op,lba,size\n1577808000000046,R,9,512\n1577808000000047,R,9,512\n",
+    );
+    let read = read.expect("it has names");
+    assert_eq!((read.requests[1].arrived, read.requests[0].offset), (1_000, 9 * 512));
+    assert_eq!(read.warnings(), ["unit-assumed"]);
+    let (_folder, path) = written("t,o,b,s\n1.5,R,512,512\n2.5,W,0,512\n");
+    let columns = Some("time,op,offset,size".to_owned());
+    let read =
+        try_read(&path, &Options { columns, ..Options::default() }).expect("a header is there");
+    assert_eq!((read.requests.len(), read.requests[1].arrived), (2, 1_000_000_000));
+    let error = read_text("time:us,op,offset,size,context\n1,R,0,512,\"a\n2,R,0,512,b\n");
+    assert_eq!(error.err().expect("a quote"), "line 2: a quote is not closed in its line");
+}
+
+#[test]
+fn disksim_of_disksim_is_in_milliseconds_with_hexadecimal_flags() {
+    let read = read_text("0 0 8 8 a\n0.5 0 16 8 1\n1.75 0 8 8 b\n").expect("it is of DiskSim");
+    assert_eq!(
+        read.requests.iter().map(|it| it.arrived).collect::<Vec<_>>(),
+        [0, 500_000, 1_750_000]
+    );
+    assert_eq!([Op::Read, Op::Write].map(|op| read.of_op(op)), [2, 1]);
+}
+
+#[test]
+fn trace_may_come_by_a_pipe_and_an_idle_cpu_has_an_empty_file() {
+    let bytes =
+        zstd::decode_all(&*fs::read(data("nvme-readahead.blktrace.1.zst")).expect("a file"));
+    let bytes = bytes.expect("it is of zstd");
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a pipe");
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs::write(&pipe, &bytes).expect("it is read"));
+        assert_eq!(read(&pipe).requests.len(), 963);
+    });
+    fs::write(folder.path().join("x.blktrace.0"), "").expect("a file");
+    fs::write(folder.path().join("x.blktrace.1"), &bytes).expect("a file");
+    let found = read(&folder.path().join("x"));
+    assert_eq!((found.requests.len(), found.warnings()), (963, vec![]));
+    fs::write(folder.path().join("x.blktrace.1.zst"), &bytes).expect("a file");
+    let error = try_read(&folder.path().join("x"), &Options::default()).err().expect("two");
+    assert!(error.ends_with("x.blktrace.1.zst are of one CPU: keep one"), "{error}");
+}

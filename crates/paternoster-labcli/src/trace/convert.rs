@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use paternoster_intake::{Converter, Target};
+use paternoster_intake::{Converter, Target, Trace};
 
 use super::input::{Devices, Input};
 use crate::inputs::Inputs;
@@ -31,22 +31,22 @@ pub(super) struct Convert {
 }
 
 pub(super) fn run(convert: &Convert) -> Result<ExitCode> {
-    let inputs = Inputs::default();
-    inputs.add(&convert.input.file);
+    let trace = convert.input.open(&convert.devices)?;
     let warnings = match &convert.out {
         Some(out) => {
+            let inputs = Inputs::default();
+            trace.files().iter().for_each(|file| inputs.add(file));
             inputs.check("--out", out)?;
-            OutFile::open(out)?.write_by(|file| write(convert, file))?
+            OutFile::open(out)?.write_by(|file| write(convert, trace, file))?
         }
-        None => write(convert, &mut io::stdout().lock())?,
+        None => write(convert, trace, &mut io::stdout().lock())?,
     };
     Ok(convert.input.exit_status(warnings))
 }
 
 /// Writes all, and says the warnings, whose number it returns.
-fn write(convert: &Convert, out: &mut dyn Write) -> Result<usize> {
+fn write(convert: &Convert, mut trace: Trace, out: &mut dyn Write) -> Result<usize> {
     let input = &convert.input;
-    let mut trace = input.open(&convert.devices)?;
     let mut converter = Converter::new(convert.to, BufWriter::new(out))?;
     while let Some(request) = input.next(&mut trace)? {
         let context = &trace.findings().contexts()[request.context.0 as usize];
