@@ -18,6 +18,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use paternoster::Op;
 
+use crate::companion::Companion;
 use crate::error::Error;
 use crate::event::{Event, Events, Point, Tally};
 use crate::findings::{Findings, Warning};
@@ -38,6 +39,7 @@ pub(crate) struct Assembly {
     devices: Devices,
     /// Events that were read before the rest.
     read: VecDeque<Event>,
+    companion: Option<Companion>,
     /// In the order of arrival; the first has the number `first`.
     requests: VecDeque<Pending>,
     first: u64,
@@ -61,6 +63,8 @@ pub(crate) struct Assembly {
 
 struct Pending {
     request: Request,
+    /// The number of the event with which it arrived.
+    sequence: u32,
     /// Its first sector, of which its offset may be none.
     sector: u64,
     /// Bytes of it that have not been issued, and that have not completed.
@@ -80,13 +84,18 @@ struct Unpaired {
 }
 
 impl Assembly {
-    pub(crate) fn new(events: Box<dyn Events>, surveyed: Surveyed) -> Self {
+    pub(crate) fn new(
+        events: Box<dyn Events>,
+        surveyed: Surveyed,
+        companion: Option<Companion>,
+    ) -> Self {
         let Surveyed { survey, devices, first: read } = surveyed;
         Self {
             events,
             survey,
             devices,
             read,
+            companion,
             requests: VecDeque::new(),
             first: 0,
             by_sector: BTreeSet::new(),
@@ -122,8 +131,8 @@ impl Assembly {
         event.time.saturating_sub(self.survey.begin)
     }
 
-    fn take_first(&mut self) -> Option<Request> {
-        let pending = self.requests.pop_front()?;
+    fn take_first(&mut self) -> Result<Option<Request>, Error> {
+        let Some(mut pending) = self.requests.pop_front() else { return Ok(None) };
         let number = self.first;
         self.first += 1;
         if !pending.is_done {
@@ -134,11 +143,24 @@ impl Assembly {
             let dispatched = pending.request.dispatched.filter(|_| self.completes());
             let is_lost = dispatched.is_some_and(|at| self.last - at > self.longest_time);
             self.unpaired.dispatches += u64::from(is_lost);
+        } else if let Some(companion) = &mut self.companion {
+            companion.complete(pending.sequence, &mut pending.request)?;
         }
-        Some(pending.request)
+        Ok(Some(pending.request))
     }
 
-    fn tell(&mut self, findings: &mut Findings) {
+    fn tell(&mut self, findings: &mut Findings) -> Result<(), Error> {
+        if let Some(companion) = &mut self.companion {
+            companion.finish()?;
+            let lost = companion.recorded.lost.iter().map(|lost| lost.requests).sum();
+            if lost > 0 {
+                findings.warn(Warning::LostRequests { count: lost });
+            }
+            if companion.missing > 0 {
+                findings.warn(Warning::NotInSidecar { count: companion.missing });
+            }
+            findings.set_recorded(std::mem::take(&mut companion.recorded));
+        }
         std::mem::take(&mut self.devices).tell(self.survey, findings);
         if let Tally { lost: count @ 1.., .. } = self.events.tally() {
             findings.warn(Warning::LostEvents { count });
@@ -152,6 +174,7 @@ impl Assembly {
         if 100 * completions.max(dispatches) > self.first {
             findings.warn(Warning::Unpaired { completions, dispatches });
         }
+        Ok(())
     }
 
     fn follow(&mut self, event: &Event, findings: &mut Findings) {
@@ -174,22 +197,19 @@ impl Assembly {
     fn arrive(&mut self, event: &Event, findings: &mut Findings) {
         let number = self.first + self.requests.len() as u64;
         let is_flush = event.kind.op == Op::Flush;
+        let context = self.context(event.process, findings);
+        let offset = if is_flush { 0 } else { event.sector.saturating_mul(SECTOR) };
         let request = Request {
-            arrived: self.time(event),
-            context: self.context(event.process, findings),
-            op: event.kind.op,
             flags: event.kind.flags,
             ahead: event.kind.ahead,
-            offset: if is_flush { 0 } else { event.sector.saturating_mul(SECTOR) },
-            len: event.len,
-            dispatched: None,
-            completed: None,
-            error: None,
+            ..Request::new(self.time(event), context, event.kind.op, offset, event.len)
         };
         let is_done = !self.completes() && !self.survey.issues;
         let (to_issue, to_complete) = (event.len, event.len);
         let sector = event.sector;
-        self.requests.push_back(Pending { request, sector, to_issue, to_complete, is_done });
+        let sequence = event.sequence;
+        let pending = Pending { request, sequence, sector, to_issue, to_complete, is_done };
+        self.requests.push_back(pending);
         if is_done {
             return;
         }
@@ -350,10 +370,10 @@ impl Requests for Assembly {
         loop {
             let is_due = self.has_ended || self.requests.len() > OUTSTANDING;
             if self.requests.front().is_some_and(|pending| pending.is_done || is_due) {
-                return Ok(self.take_first());
+                return self.take_first();
             }
             if self.has_ended {
-                self.tell(findings);
+                self.tell(findings)?;
                 return Ok(None);
             }
             match self.next_event(findings)? {

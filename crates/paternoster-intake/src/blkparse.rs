@@ -298,7 +298,9 @@ fn event<'a>(
     let len = sectors.saturating_mul(SECTOR);
     let error = if point == Point::Completed { error_in(last) } else { 0 };
     match Kind::of_rwbs(rwbs, len) {
-        Some(kind) => Some(Ok(Event { time, point, device, sector, len, kind, process, error })),
+        Some(kind) => {
+            Some(Ok(Event { time, sequence: 0, point, device, sector, len, kind, process, error }))
+        }
         None if len > 0 => Some(Err(Unknown)),
         None => None,
     }

@@ -242,6 +242,7 @@ impl<const BIG: bool> Fields<'_, BIG> {
         let len = u64::from(self.u32(24));
         let event = kind(categories, len).map(|kind| Event {
             time,
+            sequence: self.u32(4),
             point,
             device,
             sector: self.u64(16),

@@ -7,7 +7,7 @@ use paternoster::Op;
 
 use crate::error::{Error, Place};
 use crate::findings::{Findings, Warning};
-use crate::request::Request;
+use crate::request::{Replied, Request};
 
 /// By how much a time may go back, in ns: tracers write what several processors tell.
 const LATE: u64 = 10_000_000;
@@ -106,6 +106,7 @@ impl Checks {
         let since = |time: u64| time.saturating_sub(base);
         request.dispatched = request.dispatched.map(since);
         request.completed = request.completed.map(since);
+        request.replied = request.replied.map(|it| Replied { at: since(it.at), ..it });
         request.arrived = arrived.saturating_sub(base);
         Some(request)
     }

@@ -248,17 +248,15 @@ impl Layout {
             Some(Ok(errno)) => Some(errno),
             _ => return Err(format!("{}: an errno is expected", shown(error))),
         };
+        let context = findings.context(&name.join(&b'.'));
+        let offset = number(self.offset, "an offset")?;
         Ok(Request {
-            arrived,
-            context: findings.context(&name.join(&b'.')),
-            op: kind.op,
             flags: kind.flags,
             ahead: kind.ahead,
-            offset: number(self.offset, "an offset")?,
-            len,
             dispatched: time(self.dispatched, "the time of a dispatch")?,
             completed: completed.or(response.map(|response| arrived.saturating_add(response))),
             error: error.filter(|&errno| errno != 0),
+            ..Request::new(arrived, context, kind.op, offset, len)
         })
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | csv | all: this crate reads it again as it was | – |
 //! | blktrace | arrival, dispatch, completion; a process a context | parts of sectors, long names |
+//! | with a sidecar | those, too | – |
 //! | iolog3 | arrival in whole µs; a file a context | dispatch, completion, flags |
 
 use std::collections::btree_map::Entry;
@@ -15,6 +16,7 @@ use paternoster::{BioFlags, Op};
 use paternoster_trace::blktrace::{
     LAST_PROCESS, Record, SECTOR, category, category_of, code, process_note,
 };
+use paternoster_trace::sidecar::{Block, Meta, Party, RecordedRequest, RequestFlags, Writer};
 
 use crate::iolog::{IoOp, MAX_BYTES, MAX_TRIM};
 use crate::request::{ContextId, Request};
@@ -55,18 +57,18 @@ impl FromStr for Target {
 }
 
 /// Writes requests, which come in the order of their arrival.
-pub struct Converter<W: Write> {
+pub struct Converter<'a, W: Write> {
     out: W,
-    form: Form,
+    form: Form<'a>,
 }
 
-enum Form {
+enum Form<'a> {
     Csv,
     Iolog3(Files),
-    Blktrace(Box<Events>),
+    Blktrace(Box<Events<'a>>),
 }
 
-impl<W: Write> Converter<W> {
+impl<'a, W: Write> Converter<'a, W> {
     /// Writes in that format.
     pub fn new(target: Target, mut out: W) -> io::Result<Self> {
         let form = match target {
@@ -85,6 +87,16 @@ impl<W: Write> Converter<W> {
         Ok(Self { out, form })
     }
 
+    /// Has what blktrace's file cannot have written beside it, as the server does.
+    pub fn with_sidecar(mut self, sidecar: &'a mut dyn Write) -> io::Result<Self> {
+        if let Form::Blktrace(events) = &mut self.form {
+            let mut sidecar = Writer::new(sidecar)?;
+            sidecar.write(&Block::Meta(Meta { version: 1, ..Meta::default() }))?;
+            events.sidecar = Some(sidecar);
+        }
+        Ok(self)
+    }
+
     /// Writes a request of the context of that name.
     ///
     /// The error is of the kind `InvalidData` if the format cannot have such a request.
@@ -101,7 +113,10 @@ impl<W: Write> Converter<W> {
         match &mut self.form {
             Form::Csv => {}
             Form::Iolog3(files) => files.close(&mut self.out)?,
-            Form::Blktrace(events) => events.write_until(&mut self.out, u64::MAX)?,
+            Form::Blktrace(events) => {
+                events.write_until(&mut self.out, u64::MAX)?;
+                events.close_sidecar()?;
+            }
         }
         self.out.flush()?;
         Ok(self.out)
@@ -197,27 +212,48 @@ impl Files {
 /// The device of all events: a SCSI disk's first.
 const DEVICE: u32 = 8 << 20;
 
+/// How many requests are in a block of a sidecar.
+const BLOCK: usize = 1_000;
+
 /// Events by their times.
 #[derive(Default)]
-struct Events {
+struct Events<'a> {
     /// Those that come after the last arrival, by their time and order.
-    later: BTreeMap<(u64, u64), Record>,
+    later: BTreeMap<(u64, u64), Later>,
     added: u64,
     sequence: u32,
     /// The process that stands for a context.
     processes: HashMap<ContextId, u32>,
     /// How many contexts are no processes.
     named: u32,
+    sidecar: Option<Writer<&'a mut dyn Write>>,
+    /// The numbers of requests that have not completed, by the order of their arrival.
+    sequences: HashMap<u64, u32>,
+    /// Those of the next block.
+    completed: Vec<RecordedRequest>,
 }
 
-impl Events {
+/// An event that is to come, of the request of that order.
+struct Later {
+    record: Record,
+    of: u64,
+    what: What,
+}
+
+/// What it is for the sidecar.
+enum What {
+    Arrival,
+    Nothing,
+    Completion(RecordedRequest),
+}
+
+impl Events<'_> {
     fn add(&mut self, out: &mut impl Write, request: &Request, context: &str) -> io::Result<()> {
         self.write_until(out, request.arrived)?;
         let pid = match self.processes.get(&request.context) {
             Some(&pid) => pid,
             None => self.new_process(out, request, context)?,
         };
-        let sector = request.offset / SECTOR;
         let len = if request.op == Op::Flush { 0 } else { request.len };
         let bytes = u32::try_from(len).map_err(|_| {
             refused(format!("a request of {len} bytes: blktrace has 32 bits for its length"))
@@ -226,7 +262,7 @@ impl Events {
         let record = |time, code, point, error| Record {
             sequence: 0,
             time,
-            sector,
+            sector: request.offset / SECTOR,
             bytes,
             action: code | (kind | point) << 16,
             pid,
@@ -234,17 +270,34 @@ impl Events {
             error,
             follow: 0,
         };
-        let mut keep = |record: Record| {
-            self.later.insert((record.time, self.added), record);
+        let of = self.added;
+        let mut keep = |record: Record, what| {
+            self.later.insert((record.time, self.added), Later { record, of, what });
             self.added += 1;
         };
-        keep(record(request.arrived, code::QUEUE, category::QUEUE, 0));
+        keep(record(request.arrived, code::QUEUE, category::QUEUE, 0), What::Arrival);
         if let Some(time) = request.dispatched {
-            keep(record(time, code::ISSUE, category::ISSUE, 0));
+            keep(record(time, code::ISSUE, category::ISSUE, 0), What::Nothing);
         }
         if let Some(time) = request.completed {
             let error = request.error.unwrap_or(0);
-            keep(record(time, code::COMPLETE, category::COMPLETE, error));
+            let is_whole = (request.offset | len).is_multiple_of(SECTOR);
+            let recorded = RecordedRequest {
+                sequence: 0,
+                reply: request.replied.map_or(time, |reply| reply.at),
+                len: bytes,
+                op: request.op,
+                flags: if is_whole {
+                    RequestFlags::empty()
+                } else {
+                    RequestFlags::PARTS_OF_SECTORS
+                },
+                error,
+                after: request.replied.and_then(|reply| reply.after),
+                within: u16::try_from(request.offset % SECTOR).expect("it is below 512"),
+            };
+            let what = What::Completion(recorded);
+            keep(record(time, code::COMPLETE, category::COMPLETE, error), what);
         }
         Ok(())
     }
@@ -266,6 +319,11 @@ impl Events {
             out.write_all(&process_note(request.arrived, pid, context))?;
             pid
         };
+        if let Some(sidecar) = &mut self.sidecar {
+            let (name, group, weight) = (context.to_owned(), "/".to_owned(), 0);
+            let party = Party { connection: pid, name, group, weight };
+            sidecar.write(&Block::Names(vec![party]))?;
+        }
         self.processes.insert(request.context, pid);
         Ok(pid)
     }
@@ -273,11 +331,32 @@ impl Events {
     /// Writes all events before that time.
     fn write_until(&mut self, out: &mut impl Write, time: u64) -> io::Result<()> {
         while let Some(first) = self.later.first_entry().filter(|first| first.key().0 < time) {
-            let mut record = first.remove();
+            let Later { mut record, of, what } = first.remove();
             self.sequence = self.sequence.wrapping_add(1);
             record.sequence = self.sequence;
             out.write_all(&record.to_bytes())?;
+            match what {
+                _ if self.sidecar.is_none() => {}
+                What::Nothing => {}
+                What::Arrival => drop(self.sequences.insert(of, self.sequence)),
+                What::Completion(recorded) => {
+                    let sequence = self.sequences.remove(&of).unwrap_or_default().into();
+                    self.completed.push(RecordedRequest { sequence, ..recorded });
+                    if self.completed.len() == BLOCK {
+                        self.close_sidecar()?;
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Writes the block that is begun.
+    fn close_sidecar(&mut self) -> io::Result<()> {
+        let Some(sidecar) = &mut self.sidecar else { return Ok(()) };
+        if !self.completed.is_empty() {
+            sidecar.write(&Block::Requests(std::mem::take(&mut self.completed)))?;
+        }
+        sidecar.flush()
     }
 }

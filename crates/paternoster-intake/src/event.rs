@@ -37,6 +37,8 @@ pub(crate) enum Point {
 pub(crate) struct Event {
     /// In ns, of the tracer's clock.
     pub(crate) time: u64,
+    /// The number that the tracer gave it; 0 where it gives none.
+    pub(crate) sequence: u32,
     pub(crate) point: Point,
     /// Major number in the upper half, minor in the lower.
     pub(crate) device: u64,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use crate::companion::Recorded;
 use crate::request::ContextId;
 
 /// Something about a trace that makes what is computed from it doubtful.
@@ -100,6 +101,16 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+    /// The server has left out requests of its recording, as it could not follow.
+    LostRequests {
+        /// How many.
+        count: u64,
+    },
+    /// Requests that the sidecar of a recording does not have.
+    NotInSidecar {
+        /// How many.
+        count: u64,
+    },
     /// Lines that hold no request.
     LinesLeftOut {
         /// How many.
@@ -127,6 +138,8 @@ impl Warning {
             Self::Moved { .. } => "moved",
             Self::Empty { .. } => "empty",
             Self::UnknownOperations { .. } => "unknown-operations",
+            Self::LostRequests { .. } => "lost-requests",
+            Self::NotInSidecar { .. } => "not-in-sidecar",
             Self::LinesLeftOut { .. } => "lines-left-out",
         }
     }
@@ -191,6 +204,15 @@ impl fmt::Display for Warning {
             Self::UnknownOperations { count } => {
                 write!(f, "{count} events are left out whose operation is not known")
             }
+            Self::LostRequests { count } => {
+                write!(f, "{count} requests were left out of the recording: it is not whole")
+            }
+            Self::NotInSidecar { count } => {
+                write!(
+                    f,
+                    "{count} requests are not in the sidecar: nothing is known of their replies"
+                )
+            }
             Self::LinesLeftOut { count } => write!(f, "{count} lines hold no request"),
         }
     }
@@ -202,9 +224,19 @@ pub struct Findings {
     warnings: Vec<Warning>,
     contexts: HashMap<Vec<u8>, ContextId>,
     names: Vec<String>,
+    recorded: Option<Recorded>,
 }
 
 impl Findings {
+    /// What a recording of the server says of itself, once all of it was read.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.as_ref()
+    }
+
+    pub(crate) fn set_recorded(&mut self, recorded: Recorded) {
+        self.recorded = Some(recorded);
+    }
+
     /// The warnings.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

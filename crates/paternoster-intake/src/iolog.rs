@@ -9,7 +9,7 @@
 //!   version 3   STAMP FILE ...         the same without wait; STAMP in µs
 //! ```
 
-use paternoster::{BioFlags, Op};
+use paternoster::Op;
 
 use crate::error::Error;
 use crate::findings::Findings;
@@ -271,18 +271,9 @@ impl Requests for Entries {
                 IoOp::Trim => Op::Discard,
                 IoOp::Sync | IoOp::DataSync => Op::Flush,
             };
-            return Ok(Some(Request {
-                arrived: line.stamp.map_or(self.waited, |us| us.saturating_mul(1_000)),
-                context: findings.context(line.name.as_bytes()),
-                op,
-                flags: BioFlags::empty(),
-                ahead: false,
-                offset,
-                len,
-                dispatched: None,
-                completed: None,
-                error: None,
-            }));
+            let arrived = line.stamp.map_or(self.waited, |us| us.saturating_mul(1_000));
+            let context = findings.context(line.name.as_bytes());
+            return Ok(Some(Request::new(arrived, context, op, offset, len)));
         }
         Ok(None)
     }

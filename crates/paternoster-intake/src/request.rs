@@ -29,4 +29,34 @@ pub struct Request {
     pub completed: Option<u64>,
     /// The errno with which it failed.
     pub error: Option<u16>,
+    /// Its reply, in a recording of the server.
+    pub replied: Option<Replied>,
+}
+
+/// A reply, and what its client knew when it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replied {
+    /// When it was handed over to the socket, in ns since the first time of the trace.
+    pub at: u64,
+    /// How many replies the client had got when the request was read; none where that is not known.
+    pub after: Option<u32>,
+}
+
+impl Request {
+    /// A request of which no more is known.
+    pub fn new(arrived: u64, context: ContextId, op: Op, offset: u64, len: u64) -> Self {
+        Self {
+            arrived,
+            context,
+            op,
+            flags: BioFlags::empty(),
+            ahead: false,
+            offset,
+            len,
+            dispatched: None,
+            completed: None,
+            error: None,
+            replied: None,
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::assembly::Assembly;
 use crate::blkparse::{Printed, Text};
 use crate::checks::Checks;
 use crate::columns::{Layout, MS, S, Table, US, unit_of_disksim};
+use crate::companion::Companion;
 use crate::error::{Error, Place};
 use crate::event::{Event, Events};
 use crate::findings::{Findings, Warning};
@@ -17,6 +18,9 @@ use crate::request::Request;
 use crate::source::Source;
 use crate::survey::Surveyed;
 use crate::{blktrace, iolog, vscsi};
+
+/// The end of the name of what stands beside a recording of the server.
+pub const SIDECAR: &str = "pater";
 
 /// How a trace is to be read, where its file does not say it.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +94,9 @@ impl Trace {
         let requests = match format {
             Format::Blktrace | Format::Blkparse | Format::Tracefs => {
                 base = Some(0);
-                assembled(events(sources, format), options, &mut findings)?
+                let companion = files.companion.as_deref().map(Source::open).transpose()?;
+                let companion = companion.map(|source| Companion::new(source.bytes)).transpose()?;
+                assembled(events(sources, format), companion, options, &mut findings)?
             }
             _ => listed(sources.swap_remove(with_bytes), format, options, &mut findings)?,
         };
@@ -102,7 +108,7 @@ impl Trace {
             Ok::<_, Error>(Fit::new(size, options.beyond, farthest))
         });
         let (checks, fit) = (Checks::new(base), fit.transpose()?);
-        let files = files.paths;
+        let files = files.paths.into_iter().chain(files.companion).collect();
         Ok(Self { format, files, requests, checks, fit, findings, is_over: false })
     }
 
@@ -192,6 +198,7 @@ fn no_format(names: &[&str]) -> Error {
 /// The requests of a format with events.
 fn assembled(
     mut events: Box<dyn Events>,
+    companion: Option<Companion>,
     options: &Options,
     findings: &mut Findings,
 ) -> Result<Box<dyn Requests>, Error> {
@@ -205,7 +212,7 @@ fn assembled(
             options.device.as_ref().map(|name| format!("there is no request of device {name}"));
         return what.map_or(Ok(Box::new(Nothing)), |what| Err(Error::at(Place::File, what)));
     };
-    let assembly = Assembly::new(events, surveyed);
+    let assembly = Assembly::new(events, surveyed, companion);
     Ok(Box::new(assembly))
 }
 
@@ -269,6 +276,8 @@ struct Files {
     paths: Vec<PathBuf>,
     /// Of blktrace: the processors that they are of.
     cpus: Vec<u32>,
+    /// What the server has recorded beside them.
+    companion: Option<PathBuf>,
 }
 
 impl Files {
@@ -278,7 +287,9 @@ impl Files {
         let common = match split(&name) {
             Some((common, ..)) => common.to_owned(),
             None if !path.exists() => format!("{name}.blktrace."),
-            None => return Ok(Self { paths: vec![path.to_owned()], cpus: vec![] }),
+            None => {
+                return Ok(Self { paths: vec![path.to_owned()], cpus: vec![], companion: None });
+            }
         };
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut found = Vec::new();
@@ -301,7 +312,10 @@ impl Files {
             std::fs::metadata(path)?;
         }
         let (cpus, paths) = found.into_iter().unzip();
-        Ok(Self { paths, cpus })
+        let name = common.trim_end_matches(".blktrace.");
+        let beside = path.with_file_name(format!("{name}.{SIDECAR}"));
+        let companion = Some(beside).filter(|beside| beside.exists());
+        Ok(Self { paths, cpus, companion })
     }
 
     /// Processors below the last that have no file.

@@ -11,7 +11,7 @@
 
 use std::io::BufRead;
 
-use paternoster::{BioFlags, Op};
+use paternoster::Op;
 
 use crate::columns::US;
 use crate::error::{Error, Place};
@@ -118,17 +118,11 @@ impl Requests for Records {
             let arrived = u64::from_le_bytes(record.field([24, 24])).saturating_mul(US);
             let response = (version == 2).then(|| u64::from_le_bytes(record.field([24, 32])));
             let response = response.map(|us| us.saturating_mul(US));
+            let offset = u64::from_le_bytes(record.field([16, 16])).saturating_mul(SECTOR);
+            let context = findings.context(b"disk");
             return Ok(Some(Request {
-                arrived,
-                context: findings.context(b"disk"),
-                op,
-                flags: BioFlags::empty(),
-                ahead: false,
-                offset: u64::from_le_bytes(record.field([16, 16])).saturating_mul(SECTOR),
-                len: record.len(),
-                dispatched: None,
                 completed: response.map(|response| arrived.saturating_add(response)),
-                error: None,
+                ..Request::new(arrived, context, op, offset, record.len())
             }));
         }
     }

@@ -8,7 +8,8 @@
 //!                       Decisions   … where requests have no names of their own
 //! ```
 //!
-//! [`blktrace`] is another form of a trace, for programs of others.
+//! [`blktrace`] is another form of a trace, for programs of others; [`sidecar`] is what stands
+//! beside it in a recording of the server.
 
 mod about;
 pub mod blktrace;
@@ -16,6 +17,7 @@ mod completions;
 mod decisions;
 mod line;
 mod names;
+pub mod sidecar;
 
 pub use completions::Completions;
 pub use decisions::Decisions;

@@ -1,7 +1,9 @@
 //! Traces in other formats, and on smaller devices.
 
+use std::fs;
+
 use paternoster::Op;
-use paternoster_intake::{Beyond, Converter, Format, Options, Request, Target};
+use paternoster_intake::{Beyond, Converter, Format, Options, Replied, Request, Target};
 
 use crate::{Read, data, read, read_text, try_read, written};
 
@@ -114,4 +116,41 @@ fn names_and_zeroes_of_a_trace_stay_in_others() {
     assert_eq!(ops(&found)[1..], ops(&wanted)[1..]);
     let again = read_text(converted(&wanted, Target::Csv)).expect("a CSV");
     assert_eq!(ops(&again), ops(&wanted));
+}
+
+/// With its sidecar nothing is lost.
+#[test]
+fn recording_has_in_its_sidecar_what_blktrace_cannot_have() {
+    let text = "time:ns,context,rwbs,offset:bytes,size:bytes,dispatched:ns,completed:ns,error\n\
+                0,a very long name of a context,WZS,0,4096,1,9,\n3,b,R,513,511,4,12,5\n\
+                5,b,R,1024,700,6,8,\n20,b,F,0,0,21,22,\n30,b,R,0,512,,,\n";
+    let wanted = read_text(text).expect("a CSV");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("monday.blktrace.0");
+    let mut sidecar = Vec::new();
+    let out = fs::File::create(&path).expect("a file");
+    let converter = Converter::new(Target::Blktrace, out).expect("a file");
+    let mut converter = converter.with_sidecar(&mut sidecar).expect("memory");
+    for request in &wanted.requests {
+        let context = &wanted.findings.contexts()[request.context.0 as usize];
+        converter.add(request, context).expect("it can be written");
+    }
+    drop(converter.finish().expect("a file"));
+    fs::write(folder.path().join("monday.pater"), &sidecar).expect("a file");
+    let found = read(&path);
+    // Each has a reply now, which came when it had completed.
+    let replied = |it: &Request| Request {
+        replied: it.completed.map(|at| Replied { at, after: None }),
+        ..*it
+    };
+    assert_eq!(found.requests, wanted.requests.iter().map(replied).collect::<Vec<_>>());
+    let parties = &found.findings.recorded().expect("it has a sidecar").parties;
+    let names: Vec<_> = parties.values().map(|party| party.name.as_str()).collect();
+    assert_eq!(names, ["a very long name of a context", "b"]);
+    // A sidecar that was cut has less, and says so; one that is wrong is refused.
+    fs::write(folder.path().join("monday.pater"), &sidecar[..sidecar.len() - 1]).expect("a file");
+    assert_eq!(read(&path).warnings(), ["not-in-sidecar", "parts-of-sectors"]);
+    fs::write(folder.path().join("monday.pater"), b"PATREC77").expect("a file");
+    let error = try_read(&path, &Options::default()).err().expect("no sidecar");
+    assert_eq!(error, "the sidecar: it does not begin with \"PATREC01\"");
 }

@@ -5,8 +5,7 @@
 
 use paternoster::scheduler::{Dump, Scheduler as _};
 use paternoster::{
-    AnyScheduler, BioFlags, GroupId, Instant, Medium, Nanos, NoTrace, SchedulerKind, SectorCount,
-    Weight, fitted_tunables,
+    AnyScheduler, BioFlags, GroupId, Instant, Nanos, NoTrace, SchedulerKind, SectorCount, Weight,
 };
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{
@@ -239,24 +238,23 @@ fn setup(
     seed: u64,
 ) -> Setup {
     let rotational = world.rotational.unwrap_or(model.rotational());
-    let medium = if rotational { Medium::Rotational } else { Medium::NotRotational };
-    let fitted = fitted_tunables(scheduler.kind, medium).iter();
-    let fitted = fitted.map(|&(name, value)| (name.to_owned(), value));
     let stalls = match world.owner {
         Owner::Prompt => None,
         Owner::Noisy => Some(Pauses::new(NOISE, seed, Who::Owner)),
         Owner::Busy => Some(Pauses::new(BUSY, seed, Who::Owner)),
     };
+    let mut setup = Setup::new(scheduler.kind).as_served(rotational);
+    setup.tunables.extend(scheduler.tunables.iter().cloned());
+    if !world.served {
+        // Only what rotates is known to queue.
+        setup.native_queueing = rotational.then_some(true);
+    }
     Setup {
-        tunables: fitted.chain(scheduler.tunables.iter().cloned()).collect(),
-        // As the server has it: what does not seek has always something to do at once.
-        native_queueing: (world.served != rotational).then_some(true),
         rotational: world.rotational,
-        nr_requests: None,
         groups: group_setups(&scene.tenants),
         way: world.way,
         driven: Driven::InTurns { stalls },
-        ..Setup::new(scheduler.kind)
+        ..setup
     }
 }
 

@@ -39,11 +39,10 @@ const CLOSE: u64 = 10;
 /// requests come close together. But only who waits has as many replies by then as it has requests:
 /// it is taken for that if half of its requests come so.
 pub(super) fn claims(requests: &[&Request]) -> Vec<Due> {
-    let mut replies: Vec<(u64, u32)> = requests
-        .iter()
-        .zip(0..)
-        .filter_map(|(request, index)| Some((request.completed?, index)))
-        .collect();
+    let reply = |request: &&Request| request.replied.map(|it| it.at).or(request.completed);
+    let replies = requests.iter().zip(0..);
+    let replies = replies.filter_map(|(request, index)| Some((reply(request)?, index)));
+    let mut replies: Vec<(u64, u32)> = replies.collect();
     replies.sort_unstable();
     let (together, whole) = claims_of(batches(requests, &replies), requests, &replies);
     if 2 * whole >= requests.len() {
@@ -65,8 +64,12 @@ fn claims_of(
     for batch in batches {
         let arrived = requests[batch.start].arrived;
         // Its own reply comes after it, also where that takes no time.
-        let is_there = |&&(at, of): &&(u64, u32)| at <= arrived && (of as usize) < batch.start;
-        there += replies[there..].iter().take_while(is_there).count();
+        let is_before = |of: u32| (of as usize) < batch.start;
+        let is_there = |&&(at, of): &&(u64, u32)| at <= arrived && is_before(of);
+        there = match requests[batch.start].replied.and_then(|reply| reply.after) {
+            Some(after) => there.max((after as usize).min(replies.len())),
+            None => there + replies[there..].iter().take_while(is_there).count(),
+        };
         if batch.len() > 1 && there - claimed == batch.len() {
             whole += batch.len();
         }
@@ -77,7 +80,9 @@ fn claims_of(
             Some(last) => {
                 let (at, of) = replies[last];
                 let number = u32::try_from(last).expect("there are fewer than requests");
-                Due::Reply { number, of, think: Nanos::new(arrived - at) }
+                // From when it was done: what its reply took then, it takes in the replay, too.
+                let at = requests[of as usize].completed.unwrap_or(at);
+                Due::Reply { number, of, think: Nanos::new(arrived.saturating_sub(at)) }
             }
             None => Due::Burst { gap: Nanos::new(arrived - before) },
         });
@@ -116,22 +121,11 @@ pub(super) fn by_clock(requests: &[&Request]) -> Vec<Due> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paternoster::{BioFlags, Op};
-    use paternoster_intake::ContextId;
+    use paternoster::Op;
+    use paternoster_intake::{ContextId, Replied};
 
     fn request(arrived: u64, completed: Option<u64>) -> Request {
-        Request {
-            arrived,
-            context: ContextId(0),
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            ahead: false,
-            offset: 0,
-            len: 4096,
-            dispatched: None,
-            completed,
-            error: None,
-        }
+        Request { completed, ..Request::new(arrived, ContextId(0), Op::Read, 0, 4096) }
     }
 
     fn claims_at(times: &[(u64, Option<u64>)]) -> Vec<Due> {
@@ -192,6 +186,20 @@ mod tests {
         ];
         let found = claims_at(&requests.concat());
         assert_eq!(found[4..6], [reply(0, 0, 90), reply(1, 1, 80)]);
+    }
+
+    /// Of two replies at the time when a request comes, its client may have had one.
+    #[test]
+    fn recording_says_which_replies_a_client_had() {
+        let after = |replies: u32| Some(Replied { at: 10, after: Some(replies) });
+        let requests = [
+            Request { replied: after(0), ..request(0, Some(9)) },
+            Request { replied: after(0), ..request(0, Some(10)) },
+            Request { replied: after(1), ..request(10, Some(30)) },
+            Request { replied: after(1), ..request(10, Some(31)) },
+        ];
+        let found = claims(&requests.iter().collect::<Vec<_>>());
+        assert_eq!(found, [burst(0), burst(0), reply(0, 0, 1), burst(0)]);
     }
 
     /// It is answered when it comes, and cannot have been waited for.

@@ -46,36 +46,20 @@ impl GroupFile {
 
     fn add(&mut self, words: &[&str]) -> Result<(), String> {
         let (pattern, path, weight) = match *words {
-            [pattern, path] => (pattern, path, "100"),
-            [pattern, path, weight] => (pattern, path, weight),
+            [pattern, path] => (pattern, path, None),
+            [pattern, path, weight] => (pattern, path, Some(weight)),
             _ => return Err(format!("{} words: CONTEXT GROUP [WEIGHT] is allowed", words.len())),
         };
-        let is_path = path.starts_with('/') && !path.ends_with('/') && !path.contains("//");
-        if !is_path {
-            return Err(format!("{path:?}: the path of a group is expected, such as /db"));
-        }
-        let number = weight.parse().ok().and_then(|number| Weight::new(number).ok());
-        let given = words.len() == 3;
-        let weight =
-            number.ok_or_else(|| format!("{weight:?}: a weight of 1 to 1000 is allowed"))?;
-        self.rules.push((pattern.to_owned(), path.to_owned()));
-        self.add_group(path, weight, given)
-    }
-
-    /// Adds a group, after those that it is in.
-    fn add_group(&mut self, path: &str, weight: Weight, given: bool) -> Result<(), String> {
-        if let Some(known) = self.groups.iter().find(|group| group.path == path) {
-            let other = known.weights.weight;
-            if given && other != weight {
-                return Err(format!("{path} has the weight {} already", other.value()));
+        let number = weight.and_then(|weight| weight.parse().ok()).map(Weight::new);
+        let weight = match (weight, number) {
+            (None, _) => None,
+            (_, Some(Ok(number))) => Some(number),
+            (Some(weight), _) => {
+                return Err(format!("{weight:?}: a weight of 1 to 1000 is allowed"));
             }
-            return Ok(());
-        }
-        let parent = parent_path(path);
-        if parent != "/" {
-            self.add_group(parent, Weight::default(), false)?;
-        }
-        self.groups.push(GroupSetup { path: path.to_owned(), weights: weight.into() });
+        };
+        add_group(&mut self.groups, path, weight)?;
+        self.rules.push((pattern.to_owned(), path.to_owned()));
         Ok(())
     }
 
@@ -93,6 +77,33 @@ impl GroupFile {
         let unused = self.rules.iter().zip(used).filter(|(_, used)| !used);
         unused.map(|((pattern, _), _)| pattern.as_str()).collect()
     }
+}
+
+/// Adds a group, after those that it is in; of the weight 100 where none is said.
+pub(super) fn add_group(
+    groups: &mut Vec<GroupSetup>,
+    path: &str,
+    weight: Option<Weight>,
+) -> Result<(), String> {
+    if !path.starts_with('/') || path.ends_with('/') || path.contains("//") {
+        return Err(format!("{path:?}: the path of a group is expected, such as /db"));
+    }
+    if let Some(known) = groups.iter().find(|group| group.path == path) {
+        let known = known.weights.weight;
+        return match weight {
+            Some(weight) if weight != known => {
+                Err(format!("{path} has the weight {} already", known.value()))
+            }
+            _ => Ok(()),
+        };
+    }
+    let parent = parent_path(path);
+    if parent != "/" {
+        add_group(groups, parent, None)?;
+    }
+    let weights = weight.unwrap_or_default().into();
+    groups.push(GroupSetup { path: path.to_owned(), weights });
+    Ok(())
 }
 
 /// Whether the name is like the pattern.

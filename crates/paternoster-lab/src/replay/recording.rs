@@ -1,7 +1,9 @@
 //! What is replayed: the requests of each context of a trace, and whose they are.
 
-use paternoster_intake::{Error, Findings, Request, Trace};
+use paternoster::Weight;
+use paternoster_intake::{Error, Findings, Recorded, Request, Trace};
 
+use super::group_file::add_group;
 use crate::sim::GroupSetup;
 
 /// A context of a trace: a process, a connection or a volume.
@@ -41,7 +43,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads a trace. All contexts are of the root, until groups are given.
+    /// Reads a trace. Its contexts are of the groups that a recording of the server has for them;
+    /// else of the root, until groups are given.
     pub fn read(mut trace: Trace) -> Result<(Self, Findings), Error> {
         let mut recording = Self::default();
         while let Some(request) = trace.next_request()? {
@@ -55,7 +58,27 @@ impl Recording {
             let last = request.completed.unwrap_or(0).max(request.arrived);
             recording.end = recording.end.max(last);
         }
-        Ok((recording, trace.finish()))
+        let findings = trace.finish();
+        if let Some(recorded) = findings.recorded() {
+            recording.name_parties(recorded);
+        }
+        Ok((recording, findings))
+    }
+
+    /// Gives contexts the names and groups that the server had for them. What cannot be a group is
+    /// of the root.
+    fn name_parties(&mut self, recorded: &Recorded) {
+        for context in &mut self.contexts {
+            let number: Option<u32> = context.name.parse().ok();
+            let by_number = number.and_then(|number| recorded.parties.get(&number));
+            let of_it = || recorded.parties.values().find(|party| party.name == context.name);
+            let Some(party) = by_number.or_else(of_it) else { continue };
+            context.name.clone_from(&party.name);
+            let weight = Weight::new(party.weight).ok();
+            if party.group != "/" && add_group(&mut self.groups, &party.group, weight).is_ok() {
+                context.group = self.groups.iter().position(|it| it.path == party.group);
+            }
+        }
     }
 
     /// How many requests there are.

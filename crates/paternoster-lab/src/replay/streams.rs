@@ -216,8 +216,9 @@ impl<'a> Streams<'a> {
         let submitted = &mut self.submitted[context as usize];
         let name = submitted.len() as u64;
         let arrived = now.since_start().as_nanos();
-        let (dispatched, completed) = (None, None);
-        submitted.push(Request { arrived, dispatched, completed, error: None, ..*recorded });
+        let Request { context: of, op, offset, len, .. } = *recorded;
+        let new = Request::new(arrived, of, op, offset, len);
+        submitted.push(Request { flags: recorded.flags, ahead: recorded.ahead, ..new });
         self.places[context as usize].push(u32::try_from(place).expect("a stream has fewer"));
         match progress.asker() {
             Some(next) if next != context => moment.wake(TaskId(next)),

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     Administration, AnyScheduler, Bfq, Device, Driver, Elevator, GroupId, Hierarchy, Hz, Instant,
-    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, PlugLimits, SchedulerKind, Trace, TunableError,
-    Weights,
+    Kernel, Medium, Nanos, NoHierarchy, NoKernel, NoTrace, PlugLimits, SchedulerKind, Trace,
+    TunableError, Weights, fitted_tunables,
 };
 use thiserror::Error;
 
@@ -131,6 +131,22 @@ impl Setup {
             way: Nanos::ZERO,
             costs: Costs::default(),
             cores: 1,
+        }
+    }
+
+    /// The same as the server has it: with the tunables that fit the device, driven in turns, and
+    /// without a bound on requests.
+    pub fn as_served(self, rotational: bool) -> Self {
+        let medium = if rotational { Medium::Rotational } else { Medium::NotRotational };
+        let fitted = fitted_tunables(self.scheduler, medium).iter();
+        let fitted = fitted.map(|&(name, value)| (name.to_owned(), value));
+        Self {
+            tunables: fitted.chain(self.tunables).collect(),
+            // What does not seek has always something to do at once.
+            native_queueing: (!rotational).then_some(true),
+            nr_requests: None,
+            driven: Driven::InTurns { stalls: None },
+            ..self
         }
     }
 

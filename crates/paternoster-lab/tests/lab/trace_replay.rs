@@ -3,12 +3,15 @@
 
 #![allow(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
 
+use std::fs;
 use std::path::Path;
 
 use paternoster::{
     BioFlags, Instant, IoPrio, Nanos, NoTrace, Op, SchedulerKind, Sector, SectorCount, Weight,
 };
-use paternoster_intake::{ContextId, Options as TraceOptions, Request, Trace};
+use paternoster_intake::{
+    ContextId, Converter, Options as TraceOptions, Replied, Request, Target, Trace,
+};
 use paternoster_lab::replay::{
     Arrivals, Context, Dependency, End, GotGroup, GroupFile, Nature, Options, Outcome, Recording,
 };
@@ -98,18 +101,9 @@ impl Workload for Places {
         let sector = self.draws.below(1 << 20) * 8;
         let submitted = &mut self.submitted[client];
         let name = submitted.len() as u64;
-        submitted.push(Request {
-            arrived: moment.now.since_start().as_nanos(),
-            context: ContextId(u32::try_from(client).expect("there are few")),
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            ahead: false,
-            offset: sector * 512,
-            len: 4096,
-            dispatched: None,
-            completed: None,
-            error: None,
-        });
+        let arrived = moment.now.since_start().as_nanos();
+        let context = ContextId(u32::try_from(client).expect("there are few"));
+        submitted.push(Request::new(arrived, context, Op::Read, sector * 512, 4096));
         let (sector, sectors) = (Sector(sector), SectorCount(8));
         let flags = BioFlags::empty();
         Action::Submit(Io { name, op: Op::Read, flags, sector, sectors, io_prio: None })
@@ -287,17 +281,10 @@ fn open_loop_is_wrong() {
 
 /// A request that takes so long from its arrival.
 fn request(context: u32, arrived: u64, took: u64) -> Request {
+    let offset = arrived / 1000 % 1000 * 4096;
     Request {
-        arrived,
-        context: ContextId(context),
-        op: Op::Read,
-        flags: BioFlags::empty(),
-        ahead: false,
-        offset: arrived / 1000 % 1000 * 4096,
-        len: 4096,
-        dispatched: None,
         completed: Some(arrived + took),
-        error: None,
+        ..Request::new(arrived, ContextId(context), Op::Read, offset, 4096)
     }
 }
 
@@ -414,4 +401,45 @@ fn open_replay_that_the_device_cannot_follow_ends_with_its_backlog() {
     let End::Backlog { waiting: 1001, at } = outcome.end else { panic!("{:?}", outcome.end) };
     let twenty_ms = 19_900_000..20_100_000;
     assert!(twenty_ms.contains(&at.as_nanos()), "a thousand more come than go in 20 ms: {at:?}");
+}
+
+/// Written as the server writes it and read again, it is the same run.
+#[test]
+fn recording_that_was_written_is_replayed_as_it_was() {
+    let mut recording = record(&CLIENTS[1..], SchedulerKind::Wfq, 7, Nanos::from_millis(100));
+    for context in &mut recording.contexts {
+        let mut replies: Vec<_> = context.requests.iter().filter_map(|it| it.completed).collect();
+        replies.sort_unstable();
+        for request in &mut context.requests {
+            let after = replies.partition_point(|at| *at <= request.arrived);
+            let after = u32::try_from(after).expect("there are few");
+            request.replied = request.completed.map(|at| Replied { at, after: Some(after) });
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.blktrace.0");
+    let mut sidecar = Vec::new();
+    let out = fs::File::create(&path).expect("a file");
+    let converter = Converter::new(Target::Blktrace, out).expect("a file");
+    let mut converter = converter.with_sidecar(&mut sidecar).expect("memory");
+    let mut all: Vec<_> = recording.contexts.iter().flat_map(|it| &it.requests).collect();
+    all.sort_by_key(|request| request.arrived);
+    for request in &all {
+        converter.add(request, &format!("client-{}", request.context.0)).expect("a file");
+    }
+    drop(converter.finish().expect("a file"));
+    fs::write(folder.path().join("run.pater"), &sidecar).expect("a file");
+    let trace = Trace::open(&path, &TraceOptions::default()).expect("it is a trace");
+    let (mut read, findings) = Recording::read(trace).expect("it is sound");
+    assert_eq!(findings.warnings(), []);
+    let file = GroupFile::parse("client-0 /0 200\nclient-1 /1 100").expect("it is right");
+    file.apply(&mut read);
+    let run = |recording: &Recording| {
+        let outcome = recording.replay(&device(), &options(SchedulerKind::Bfq)).expect("it");
+        let contexts = outcome.recording.contexts.into_iter();
+        (outcome.end, contexts.map(|context| context.requests).collect::<Vec<_>>())
+    };
+    let (found, wanted) = (run(&read), run(&recording));
+    assert_eq!(found.0, wanted.0);
+    assert_eq!(found.1, wanted.1);
 }

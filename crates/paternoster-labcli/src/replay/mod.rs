@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
+use paternoster::SchedulerKind;
+use paternoster_intake::Recorded;
 use paternoster_lab::replay::{
     Arrivals, Dependency, GroupFile, Options, Predicted, Predictor, Recording,
 };
@@ -42,9 +44,10 @@ pub(crate) struct Args {
     /// repeated.
     #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]", required = true)]
     schedulers: Vec<Scheduler>,
-    /// The scheduler that ran when the trace was recorded.
-    #[arg(long, value_name = "NAME[:TUNABLE=VALUE,…]", default_value = "none")]
-    recorded_under: Scheduler,
+    /// The scheduler that ran when the trace was recorded; if missing, the one that a recording of
+    /// the server names, else none.
+    #[arg(long, value_name = "NAME[:TUNABLE=VALUE,…]")]
+    recorded_under: Option<Scheduler>,
     /// Which contexts wait for replies: closed all, open none, both has both printed. The default
     /// finds out for each.
     #[arg(long = "as", value_name = "closed|open|both", default_value = "found")]
@@ -65,10 +68,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// How many requests may wait or be in flight: `nr_requests` of sysfs.
-    #[arg(long, value_name = "COUNT", default_value_t = 256)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    nr_requests: u32,
+    /// How many requests may wait or be in flight: `nr_requests` of sysfs; if missing, 256, or
+    /// without a bound for a recording of the server.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    nr_requests: Option<u32>,
     /// The seed of the device's random numbers.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -94,7 +97,8 @@ enum WaitsFor {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let device = describe_device(&args.device)?;
-    let end = device.open(args.seed).with_context(|| args.device.clone())?.end().0;
+    let model = device.open(args.seed).with_context(|| args.device.clone())?;
+    let (end, rotational) = (model.end().0, model.rotational());
     let trace = args.input.open_of(args.traced_device.clone(), Some(end.saturating_mul(512)))?;
     let read = Recording::read(trace);
     let (mut recording, findings) = read.with_context(|| args.input.name())?;
@@ -104,12 +108,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(path) = &args.groups {
         group(&mut recording, path)?;
     }
-    let own = args.options(&args.recorded_under)?;
+    let served = findings.recorded();
+    let own_scheduler = args.recorded_under(served)?;
+    let options = |scheduler: &Scheduler| args.options(scheduler, served.is_some(), rotational);
+    let own = options(&own_scheduler)?;
     let predictor = Predictor::new(recording, &device, &own)?;
     let prediction = predictor.itself(&own)?;
     let mut rows = Vec::new();
     for scheduler in &args.schedulers {
-        let options = args.options(scheduler)?;
+        let options = options(scheduler)?;
         let name = scheduler.to_string();
         let predict = |options: &Options| -> Result<Predicted> {
             predictor.predict(options).with_context(|| format!("under {name}"))
@@ -120,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             rows.push(Row { name: format!("{name}, open"), predicted: predict(&open)? });
         }
     }
-    let own_name = args.recorded_under.to_string();
+    let own_name = own_scheduler.to_string();
     let report = Report::new(predictor.recording(), own_name, prediction, rows);
     report.print(args.json)?;
     Ok(args.input.exit_status(findings.warnings().len()))
@@ -138,7 +145,19 @@ fn group(recording: &mut Recording, path: &Path) -> Result<()> {
 }
 
 impl Args {
-    fn options(&self, scheduler: &Scheduler) -> Result<Options> {
+    /// The scheduler under which it was recorded.
+    fn recorded_under(&self, served: Option<&Recorded>) -> Result<Scheduler> {
+        match (&self.recorded_under, served) {
+            (Some(scheduler), _) => Ok(scheduler.clone()),
+            (None, Some(Recorded { meta, .. })) if !meta.scheduler.is_empty() => {
+                meta.scheduler.parse().context("the sidecar")
+            }
+            _ => Ok(SchedulerKind::None.into()),
+        }
+    }
+
+    /// How it is replayed; as the server drives its schedulers, where that has recorded it.
+    fn options(&self, scheduler: &Scheduler, served: bool, rotational: bool) -> Result<Options> {
         let arrivals = match (self.dependency, self.as_) {
             (WaitsFor::None, As::Found | As::Open) | (_, As::Open) => Arrivals::Open,
             (WaitsFor::None, As::Closed | As::Both) => {
@@ -152,11 +171,12 @@ impl Args {
             WaitsFor::Export => Dependency::Export,
             WaitsFor::Connection | WaitsFor::None => Dependency::Connection,
         };
-        let setup = Setup {
-            tunables: scheduler.tunables.clone(),
-            nr_requests: Some(self.nr_requests),
-            ..Setup::new(scheduler.kind)
-        };
+        let mut setup = Setup::new(scheduler.kind);
+        if served {
+            setup = setup.as_served(rotational);
+        }
+        setup.tunables.extend(scheduler.tunables.iter().cloned());
+        setup.nr_requests = self.nr_requests.or(setup.nr_requests);
         let (seed, repeats) = (self.seed, self.loop_);
         let backlog = usize::try_from(self.backlog).expect("32 bits fit");
         Ok(Options { seed, arrivals, dependency, repeats, backlog, ..Options::new(setup) })

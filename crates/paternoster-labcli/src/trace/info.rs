@@ -7,6 +7,7 @@ use anyhow::Result;
 use paternoster::Op;
 use paternoster_cli::output;
 use paternoster_intake::{Findings, Format, Request, Warning};
+use paternoster_trace::sidecar::Meta;
 use serde::Serialize;
 
 use super::input::{Devices, Input};
@@ -49,6 +50,8 @@ struct Summary {
     /// Requests by their length in bytes.
     sizes: BTreeMap<u64, u64>,
     first: Vec<First>,
+    /// What a recording of the server says of itself.
+    recorded: Option<Meta>,
     warnings: Vec<Said>,
 }
 
@@ -110,6 +113,7 @@ impl Counts {
             outstanding: None,
             sizes: BTreeMap::new(),
             first: Vec::new(),
+            recorded: None,
             warnings: Vec::new(),
         };
         Self { summary, begin: None, completions: std::collections::BinaryHeap::new() }
@@ -140,6 +144,7 @@ impl Counts {
     }
 
     fn summary(mut self, findings: &Findings) -> Summary {
+        self.summary.recorded = findings.recorded().map(|recorded| recorded.meta.clone());
         self.summary.contexts = findings.contexts().len();
         let said = |warning: &Warning| Said { kind: warning.kind(), text: warning.to_string() };
         self.summary.warnings = findings.warnings().iter().map(said).collect();
@@ -177,6 +182,9 @@ impl Summary {
         line("format", (*format).to_owned());
         let ops = format!("{reads} reads, {writes} writes, {discards} discards, {flushes} flushes");
         line("requests", format!("{requests}: {ops}"));
+        if let Some(Meta { disk, scheduler, .. }) = &self.recorded {
+            line("recorded", format!("disk {disk:?} under {scheduler:?}"));
+        }
         line("contexts", contexts.to_string());
         line("bytes", self.bytes.to_string());
         line(

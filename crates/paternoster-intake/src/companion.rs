@@ -1,0 +1,106 @@
+//! What a recording of the server has beside blktrace's file: which replies its clients had, and
+//! who they are.
+//!
+//! Requests stand there in the order of their replies, and come here in the order of their
+//! arrivals: those that are read before their turn are kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::BufRead;
+
+use paternoster_trace::sidecar::{
+    Block, Change, Lost, Meta, Party, Reader, RecordedRequest, SidecarError,
+};
+
+use crate::error::{Error, Place};
+use crate::request::{Replied, Request};
+
+/// What a recording says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// What recorded, under which scheduler, on what.
+    pub meta: Meta,
+    /// Connections by their numbers.
+    pub parties: BTreeMap<u32, Party>,
+    /// What was set meanwhile.
+    pub changes: Vec<Change>,
+    /// Requests that were left out.
+    pub lost: Vec<Lost>,
+}
+
+/// The file, as far as it was read.
+pub(crate) struct Companion {
+    reader: Reader<Box<dyn BufRead + Send>>,
+    /// By the lower half of the sequence of their Q, as blktrace has it.
+    ahead: HashMap<u32, RecordedRequest>,
+    pub(crate) recorded: Recorded,
+    /// Requests of blktrace's file that it does not have.
+    pub(crate) missing: u64,
+    has_ended: bool,
+}
+
+impl Companion {
+    pub(crate) fn new(bytes: Box<dyn BufRead + Send>) -> Result<Self, Error> {
+        Ok(Self {
+            reader: Reader::new(bytes).map_err(of_sidecar)?,
+            ahead: HashMap::new(),
+            recorded: Recorded::default(),
+            missing: 0,
+            has_ended: false,
+        })
+    }
+
+    /// Adds to a request that has completed what the file has of it, by the sequence of its Q.
+    pub(crate) fn complete(&mut self, sequence: u32, request: &mut Request) -> Result<(), Error> {
+        while !self.ahead.contains_key(&sequence) && self.read()? {}
+        let Some(found) = self.ahead.remove(&sequence) else {
+            self.missing += 1;
+            return Ok(());
+        };
+        request.op = found.op;
+        request.len = found.len.into();
+        request.offset += u64::from(found.within);
+        request.error = Some(found.error).filter(|&errno| errno != 0).or(request.error);
+        request.replied = Some(Replied { at: found.reply, after: found.after });
+        Ok(())
+    }
+
+    /// Reads it to its end.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        while self.read()? {
+            self.ahead.clear();
+        }
+        Ok(())
+    }
+
+    /// Reads a block. False at the end.
+    fn read(&mut self) -> Result<bool, Error> {
+        if self.has_ended {
+            return Ok(false);
+        }
+        let Some(block) = self.reader.next_block().map_err(of_sidecar)? else {
+            self.has_ended = true;
+            return Ok(false);
+        };
+        match block {
+            Block::Meta(meta) => self.recorded.meta = meta,
+            Block::Names(parties) => {
+                let by_number = parties.into_iter().map(|party| (party.connection, party));
+                self.recorded.parties.extend(by_number);
+            }
+            Block::Change(change) => self.recorded.changes.push(change),
+            Block::Lost(lost) => self.recorded.lost.push(lost),
+            Block::Requests(requests) => {
+                let lower = |request: &RecordedRequest| (request.sequence & 0xffff_ffff) as u32;
+                self.ahead.extend(requests.into_iter().map(|it| (lower(&it), it)));
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn of_sidecar(error: SidecarError) -> Error {
+    match error {
+        SidecarError::Unreadable(error) => error.into(),
+        other => Error::at(Place::File, format!("the sidecar: {other}")),
+    }
+}
