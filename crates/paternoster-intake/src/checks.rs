@@ -31,6 +31,7 @@ pub(crate) struct Checks {
     back: (u64, u64),
     parts_of_sectors: u64,
     empty: u64,
+    early_ends: u64,
     same_time: u64,
     between: Histogram<u64>,
 }
@@ -48,17 +49,24 @@ impl Checks {
             back: (0, 0),
             parts_of_sectors: 0,
             empty: 0,
+            early_ends: 0,
             same_time: 0,
             between: Histogram::new(2).expect("two digits are allowed"),
         }
     }
 
     /// Takes the next request of the trace.
-    pub(crate) fn add(&mut self, request: Request) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, mut request: Request) -> Result<(), Error> {
         let arrived = request.arrived;
         if request.len == 0 && request.op != Op::Flush {
             self.empty += 1;
             return Ok(());
+        }
+        let ends = [request.dispatched, request.completed].into_iter().flatten();
+        if ends.min().is_some_and(|end| end < arrived) {
+            self.early_ends += 1;
+            request.dispatched = request.dispatched.map(|at| at.max(arrived));
+            request.completed = request.completed.map(|at| at.max(arrived));
         }
         let is_late = arrived < self.latest;
         if is_late {
@@ -124,6 +132,9 @@ impl Checks {
         }
         if self.empty > 0 {
             findings.warn(Warning::Empty { count: self.empty });
+        }
+        if self.early_ends > 0 {
+            findings.warn(Warning::EndsBeforeArrival { count: self.early_ends });
         }
         let usual = self.between.value_at_quantile(0.99).saturating_mul(10);
         let longest_ns = self.between.max();

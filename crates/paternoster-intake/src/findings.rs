@@ -111,6 +111,11 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+    /// Requests that end before they arrive: they are taken to take no time.
+    EndsBeforeArrival {
+        /// How many.
+        count: u64,
+    },
     /// Lines that hold no request.
     LinesLeftOut {
         /// How many.
@@ -140,13 +145,46 @@ impl Warning {
             Self::UnknownOperations { .. } => "unknown-operations",
             Self::LostRequests { .. } => "lost-requests",
             Self::NotInSidecar { .. } => "not-in-sidecar",
+            Self::EndsBeforeArrival { .. } => "ends-before-arrival",
             Self::LinesLeftOut { .. } => "lines-left-out",
         }
+    }
+
+    /// Where it is a number of something: that, and what.
+    fn counted(&self) -> Option<(u64, &'static str)> {
+        Some(match *self {
+            Self::CoarseClock { count } => {
+                (count, "requests have the time of the one before: the clock is coarse")
+            }
+            Self::PartsOfSectors { count } => {
+                (count, "requests do not begin and end with whole sectors of 512 bytes")
+            }
+            Self::Empty { count } => {
+                (count, "requests of 0 bytes that are no flushes are left out")
+            }
+            Self::UnknownOperations { count } => {
+                (count, "events are left out whose operation is not known")
+            }
+            Self::EndsBeforeArrival { count } => {
+                (count, "requests end before they arrive: they are taken to take no time")
+            }
+            Self::LostRequests { count } => {
+                (count, "requests were left out of the recording: it is not whole")
+            }
+            Self::NotInSidecar { count } => {
+                (count, "requests are not in the sidecar: nothing is known of their replies")
+            }
+            Self::LinesLeftOut { count } => (count, "lines hold no request"),
+            _ => return None,
+        })
     }
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((count, what)) = self.counted() {
+            return write!(f, "{count} {what}");
+        }
         match self {
             Self::TimesGoBack { count, worst_ns } => {
                 write!(f, "{count} times go back, by {worst_ns} ns at most; requests are sorted")
@@ -173,12 +211,6 @@ impl fmt::Display for Warning {
                 "{count} times nothing happens for more than ten times the 99th percentile of \
                  times between arrivals, for {longest_ns} ns at most: events may be missing"
             ),
-            Self::CoarseClock { count } => {
-                write!(f, "{count} requests have the time of the one before: the clock is coarse")
-            }
-            Self::PartsOfSectors { count } => {
-                write!(f, "{count} requests do not begin and end with whole sectors of 512 bytes")
-            }
             Self::OtherDevices { device, others, more } => {
                 write!(f, "device {device} is read; {others} others are left out (--device)")?;
                 let Some(more) = more else { return Ok(()) };
@@ -198,22 +230,7 @@ impl fmt::Display for Warning {
             Self::Moved { count, size } => {
                 write!(f, "{count} requests are moved, so that all end within {size} bytes")
             }
-            Self::Empty { count } => {
-                write!(f, "{count} requests of 0 bytes that are no flushes are left out")
-            }
-            Self::UnknownOperations { count } => {
-                write!(f, "{count} events are left out whose operation is not known")
-            }
-            Self::LostRequests { count } => {
-                write!(f, "{count} requests were left out of the recording: it is not whole")
-            }
-            Self::NotInSidecar { count } => {
-                write!(
-                    f,
-                    "{count} requests are not in the sidecar: nothing is known of their replies"
-                )
-            }
-            Self::LinesLeftOut { count } => write!(f, "{count} lines hold no request"),
+            _ => unreachable!("it is counted"),
         }
     }
 }

@@ -62,6 +62,7 @@ fn trace_without_completions_is_inferred_twice() {
     let table = String::from_utf8(output.stdout.clone()).expect("UTF-8");
     assert!(table.contains("inferred twice: the trace has no completions"), "{table}");
     assert!(table.contains("bfq, open"), "{table}");
+    assert!(table.contains("as is said; of themselves, 3 contexts wait"), "{table}");
 }
 
 #[test]
@@ -71,6 +72,7 @@ fn what_cannot_be_replayed_is_told() {
     for (options, said_of_it, status) in [
         (&["--dependency", "none", "--as", "closed"][..], "--as open is allowed", 1),
         (&["--groups", "/nowhere"], "/nowhere: No such file", 1),
+        (&["--dependency", "export"], "--groups gives them some", 1),
         (&["--as", "neither"], "invalid value 'neither'", 2),
         (&["--traced-device", "8,0"], "--device is for other formats than spc", 1),
     ] {

@@ -104,7 +104,7 @@ fn batches(requests: &[&Request], replies: &[(u64, u32)]) -> Vec<Range<usize>> {
         let seen_before = seen;
         seen += replies[seen..].iter().take_while(|(at, _)| *at <= request.arrived).count();
         let gap = index.checked_sub(1).map(|before| request.arrived - requests[before].arrived);
-        let is_close = gap.is_some_and(|gap| CLOSE * gap <= usual);
+        let is_close = gap.is_some_and(|gap| gap <= usual / CLOSE);
         if !is_close || seen > seen_before {
             begins.push(index);
         }

@@ -2,7 +2,8 @@
 //!
 //! Over the requests that claim a reply: x is how long the request took whose reply that is, y the
 //! time from the arrival of that one to its own. Who waits asks later by what the other took: the
-//! slope of y over x is 1. A timer does not care: it is 0.
+//! slope of y over x is 1. A timer does not care: it is 0. Who asks at random times looks like one
+//! who waits and thinks at random.
 //!
 //! ```text
 //!   y │            ·  ○       ○ the medians of the third with the shortest x, and of that with the
@@ -54,7 +55,7 @@ fn slope(requests: &[&Request], due: &[Due]) -> Option<f64> {
     for (request, due) in requests.iter().zip(due) {
         let &Due::Reply { of, .. } = due else { continue };
         let claimed = requests[of as usize];
-        let latency = claimed.completed? - claimed.arrived;
+        let latency = claimed.completed?.saturating_sub(claimed.arrived);
         points.push((latency, request.arrived - claimed.arrived));
     }
     points.sort_unstable();

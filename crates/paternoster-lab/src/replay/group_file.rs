@@ -12,7 +12,7 @@ use paternoster::Weight;
 use thiserror::Error;
 
 use super::recording::Recording;
-use crate::group_path::parent_path;
+use crate::group_path::{DEEPEST_GROUP, depth, parent_path};
 use crate::sim::GroupSetup;
 
 /// What is wrong with such a file.
@@ -27,7 +27,22 @@ pub struct GroupFileError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupFile {
     rules: Vec<(String, String)>,
-    groups: Vec<GroupSetup>,
+    groups: Vec<NamedGroup>,
+}
+
+/// A group, with its weight if one was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NamedGroup {
+    path: String,
+    weight: Option<Weight>,
+}
+
+impl NamedGroup {
+    /// As it is simulated: of the weight 100 where none was said.
+    pub(super) fn setup(&self) -> GroupSetup {
+        let weights = self.weight.unwrap_or_default().into();
+        GroupSetup { path: self.path.clone(), weights }
+    }
 }
 
 impl GroupFile {
@@ -35,8 +50,9 @@ impl GroupFile {
     pub fn parse(text: &str) -> Result<Self, GroupFileError> {
         let mut file = Self { rules: Vec::new(), groups: Vec::new() };
         for (line, text) in (1..).zip(text.lines()) {
-            let text = text.split('#').next().unwrap_or_default();
-            let words: Vec<_> = text.split_whitespace().collect();
+            // A # within a word is of a name: connections are called gold#3.
+            let words = text.split_whitespace().take_while(|word| !word.starts_with('#'));
+            let words: Vec<_> = words.collect();
             if !words.is_empty() {
                 file.add(&words).map_err(|what| GroupFileError { line, what })?;
             }
@@ -65,7 +81,7 @@ impl GroupFile {
 
     /// Gives the contexts of a recording their groups. Returns the patterns that name none.
     pub fn apply(&self, recording: &mut Recording) -> Vec<&str> {
-        recording.groups.clone_from(&self.groups);
+        recording.groups = self.groups.iter().map(NamedGroup::setup).collect();
         let mut used = vec![false; self.rules.len()];
         for context in &mut recording.contexts {
             let rule = self.rules.iter().position(|(pattern, _)| is_like(pattern, &context.name));
@@ -79,39 +95,50 @@ impl GroupFile {
     }
 }
 
-/// Adds a group, after those that it is in; of the weight 100 where none is said.
+/// Adds a group, after those that it is in.
 pub(super) fn add_group(
-    groups: &mut Vec<GroupSetup>,
+    groups: &mut Vec<NamedGroup>,
     path: &str,
     weight: Option<Weight>,
 ) -> Result<(), String> {
     if !path.starts_with('/') || path.ends_with('/') || path.contains("//") {
         return Err(format!("{path:?}: the path of a group is expected, such as /db"));
     }
-    if let Some(known) = groups.iter().find(|group| group.path == path) {
-        let known = known.weights.weight;
-        return match weight {
-            Some(weight) if weight != known => {
+    let depth = depth(path);
+    if depth > DEEPEST_GROUP {
+        return Err(format!("a group {depth} deep: 1 to {DEEPEST_GROUP} is allowed"));
+    }
+    if let Some(known) = groups.iter_mut().find(|group| group.path == path) {
+        return match (known.weight, weight) {
+            (Some(known), Some(weight)) if weight != known => {
                 Err(format!("{path} has the weight {} already", known.value()))
             }
-            _ => Ok(()),
+            (known_weight, weight) => {
+                known.weight = known_weight.or(weight);
+                Ok(())
+            }
         };
     }
     let parent = parent_path(path);
     if parent != "/" {
         add_group(groups, parent, None)?;
     }
-    let weights = weight.unwrap_or_default().into();
-    groups.push(GroupSetup { path: path.to_owned(), weights });
+    groups.push(NamedGroup { path: path.to_owned(), weight });
     Ok(())
 }
 
-/// Whether the name is like the pattern.
+/// Whether the name is like the pattern: it begins with what is before the first *, ends with what
+/// is behind the last, and has what is between them in this order.
 fn is_like(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(name) = name.strip_prefix(start) else { return false };
-    let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-    ends.any(|at| is_like(rest, &name[at..]))
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(begin) else { return false };
+    let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut name) = name.strip_suffix(end) else { return false };
+    for part in between.split('*') {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    true
 }
 
 #[cfg(test)]
@@ -130,6 +157,9 @@ mod tests {
             ("a*c*e", "abcde", true),
             ("a*c*e", "abde", false),
             ("*", "", true),
+            ("a*a", "a", false),
+            ("*ab*", "xaby", true),
+            ("gold#*", "gold#3", true),
         ] {
             assert_eq!(is_like(pattern, name), is, "{pattern} {name}");
         }
@@ -142,12 +172,16 @@ mod tests {
         assert_eq!(error("a db"), "line 1: \"db\": the path of a group is expected, such as /db");
         assert_eq!(error("a /db 0"), "line 1: \"0\": a weight of 1 to 1000 is allowed");
         assert_eq!(error("a /db 7\nb /db 8"), "line 2: /db has the weight 7 already");
+        let deep = format!("a {}", "/x".repeat(100_000));
+        assert_eq!(error(&deep), "line 1: a group 100000 deep: 1 to 256 is allowed");
     }
 
     #[test]
     fn groups_come_after_those_that_they_are_in() {
-        let file = GroupFile::parse("a /x/y 300 # a comment\nb /x\n").expect("it is right");
-        let paths: Vec<_> = file.groups.iter().map(|group| group.path.as_str()).collect();
-        assert_eq!(paths, ["/x", "/x/y"]);
+        let text = "a /x/y 300 # a comment\ngold#3 /x 200\nb /x/y\n# another\n";
+        let file = GroupFile::parse(text).expect("it is right");
+        let groups = file.groups.iter().map(|it| (it.path.as_str(), it.weight.map(Weight::value)));
+        assert_eq!(groups.collect::<Vec<_>>(), [("/x", Some(200)), ("/x/y", Some(300))]);
+        assert_eq!(file.rules[1].0, "gold#3");
     }
 }

@@ -29,49 +29,61 @@ pub struct Figures {
     pub p99: Nanos,
 }
 
-/// How far the figures of a group are off, as parts of themselves: 0.1 is 10 %.
+/// How far the figures of a group are off, as parts of themselves: 0.1 is 10 %. None where that is
+/// not known, as of a group that had nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
-    /// Of its throughput.
-    pub throughput: f64,
+    /// Of its requests and bytes a second, the greater.
+    pub throughput: Option<f64>,
+    /// Of its share, as a part of all.
+    pub share: Option<f64>,
     /// Of its median latency.
-    pub p50: f64,
+    pub p50: Option<f64>,
     /// Of its 99th percentile.
-    pub p99: f64,
+    pub p99: Option<f64>,
 }
 
 impl Errors {
     /// By how much `found` differs from `wanted`.
     fn of(found: &Figures, wanted: &Figures) -> Self {
+        let bytes = relative(found.bytes_per_second, wanted.bytes_per_second);
+        let iops = relative(found.iops, wanted.iops);
+        let greater = |one: f64, other: f64| if one.abs() < other.abs() { other } else { one };
         Self {
-            throughput: relative(found.bytes_per_second, wanted.bytes_per_second),
+            throughput: iops.map(|iops| bytes.map_or(iops, |bytes| greater(iops, bytes))),
+            share: iops.map(|_| found.share - wanted.share),
             p50: relative(seconds(found.p50), seconds(wanted.p50)),
             p99: relative(seconds(found.p99), seconds(wanted.p99)),
         }
     }
 
+    /// Each by `merge`, of those that are known in either.
+    fn with(self, other: Self, merge: fn(f64, f64) -> f64) -> Self {
+        let each = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(merge(one.abs(), other.abs())),
+            (one, other) => one.or(other).map(f64::abs),
+        };
+        Self {
+            throughput: each(self.throughput, other.throughput),
+            share: each(self.share, other.share),
+            p50: each(self.p50, other.p50),
+            p99: each(self.p99, other.p99),
+        }
+    }
+
     /// The greater of each, without its sign.
     fn most(self, other: Self) -> Self {
-        let most = |one: f64, other: f64| one.abs().max(other.abs());
-        Self {
-            throughput: most(self.throughput, other.throughput),
-            p50: most(self.p50, other.p50),
-            p99: most(self.p99, other.p99),
-        }
+        self.with(other, f64::max)
     }
 
     /// The sum of both, without their signs.
     pub fn and(self, other: Self) -> Self {
-        Self {
-            throughput: self.throughput.abs() + other.throughput.abs(),
-            p50: self.p50.abs() + other.p50.abs(),
-            p99: self.p99.abs() + other.p99.abs(),
-        }
+        self.with(other, |one, other| one + other)
     }
 }
 
-fn relative(found: f64, wanted: f64) -> f64 {
-    if wanted > 0.0 { found / wanted - 1.0 } else { 0.0 }
+fn relative(found: f64, wanted: f64) -> Option<f64> {
+    (wanted > 0.0).then(|| found / wanted - 1.0)
 }
 
 /// What a replay gave.
@@ -96,8 +108,8 @@ pub struct Prediction {
     pub recorded: Vec<Figures>,
     /// What each gets in its replay under its own scheduler.
     pub itself: Predicted,
-    /// The difference.
-    pub self_errors: Vec<Errors>,
+    /// The difference; none where completions were inferred, as it is not known then.
+    pub self_errors: Option<Vec<Errors>>,
     /// Completions were not recorded: an open-loop simulation stands for them.
     pub inferred: bool,
     /// How contexts come to their next requests.
@@ -111,8 +123,21 @@ impl Prediction {
     const FITS: f64 = 0.1;
 
     /// Whether the model of the device fits the recording: its own replay is within 10 % of it.
-    pub fn fits(&self) -> bool {
-        self.self_errors.iter().all(|errors| errors.throughput.abs() <= Self::FITS)
+    /// None where that is not known.
+    pub fn fits(&self) -> Option<bool> {
+        let known = self.self_errors.iter().flatten().filter_map(|errors| errors.throughput);
+        let worst = known.map(f64::abs).reduce(f64::max)?;
+        Some(worst <= Self::FITS)
+    }
+
+    /// How far a prediction may be off: by the errors of the model and of the rule. Where
+    /// completions were inferred, by the rule's twice.
+    pub fn plus_minus(&self, predicted: &Predicted) -> Vec<Errors> {
+        let rule = predicted.rule.iter();
+        match &self.self_errors {
+            Some(own) => rule.zip(own).map(|(rule, own)| rule.and(*own)).collect(),
+            None => rule.map(|rule| rule.and(*rule)).collect(),
+        }
     }
 }
 
@@ -138,7 +163,8 @@ impl<'a> Predictor<'a> {
             let cut = (recording.cut(), all);
             return Ok(Self { recording, device, inferred: false, cut });
         }
-        let open = Options { arrivals: Arrivals::Open, ..own.clone() };
+        let backlog = usize::MAX;
+        let open = Options { arrivals: Arrivals::Open, repeats: false, backlog, ..own.clone() };
         let Outcome { recording, .. } = recording.replay(device, &open)?;
         Ok(Self { recording, device, inferred: true, cut: (0, all) })
     }
@@ -155,6 +181,7 @@ impl<'a> Predictor<'a> {
         let recorded = figures(&self.recording.got(until), Nanos::new(until));
         let pairs = itself.figures.iter().zip(&recorded);
         let self_errors = pairs.map(|(found, wanted)| Errors::of(found, wanted)).collect();
+        let self_errors = Some(self_errors).filter(|_| !self.inferred);
         let (natures, cut, inferred) = (self.recording.natures(), self.cut, self.inferred);
         Ok(Prediction { recorded, itself, self_errors, inferred, natures, cut })
     }

@@ -3,7 +3,7 @@
 use paternoster::Weight;
 use paternoster_intake::{Error, Findings, Recorded, Request, Trace};
 
-use super::group_file::add_group;
+use super::group_file::{NamedGroup, add_group};
 use crate::sim::GroupSetup;
 
 /// A context of a trace: a process, a connection or a volume.
@@ -18,16 +18,15 @@ pub struct Context {
 }
 
 impl Context {
-    /// Whether it would have gone on behind the end of the recording: its last request has no
-    /// reply, or it has been silent no longer than at some time before.
+    /// Whether it would have gone on behind the end of the recording, when the last request of all
+    /// arrived: its own last request has no reply, or it has been silent no longer than it was
+    /// between two requests.
     pub(super) fn goes_on(&self, end: u64) -> bool {
-        let (mut longest, mut last) = (0, 0);
-        for request in &self.requests {
-            longest = longest.max(request.arrived.saturating_sub(last));
-            last = request.completed.unwrap_or(request.arrived).max(last);
-        }
-        let waits = self.requests.last().is_some_and(|request| request.completed.is_none());
-        waits || end.saturating_sub(last) <= longest
+        let gaps = self.requests.windows(2).map(|pair| pair[1].arrived - pair[0].arrived);
+        let (Some(longest), Some(last)) = (gaps.max(), self.requests.last()) else { return false };
+        let done = |request: &Request| request.completed.unwrap_or(request.arrived);
+        let active = self.requests.iter().map(done).max().unwrap_or(0);
+        last.completed.is_none() || end.saturating_sub(active) <= longest
     }
 }
 
@@ -68,16 +67,22 @@ impl Recording {
     /// Gives contexts the names and groups that the server had for them. What cannot be a group is
     /// of the root.
     fn name_parties(&mut self, recorded: &Recorded) {
-        for context in &mut self.contexts {
+        let mut groups = Vec::new();
+        let mut paths = vec![None; self.contexts.len()];
+        for (context, path) in self.contexts.iter_mut().zip(&mut paths) {
             let number: Option<u32> = context.name.parse().ok();
             let by_number = number.and_then(|number| recorded.parties.get(&number));
             let of_it = || recorded.parties.values().find(|party| party.name == context.name);
             let Some(party) = by_number.or_else(of_it) else { continue };
             context.name.clone_from(&party.name);
             let weight = Weight::new(party.weight).ok();
-            if party.group != "/" && add_group(&mut self.groups, &party.group, weight).is_ok() {
-                context.group = self.groups.iter().position(|it| it.path == party.group);
+            if party.group != "/" && add_group(&mut groups, &party.group, weight).is_ok() {
+                *path = Some(party.group.as_str());
             }
+        }
+        self.groups = groups.iter().map(NamedGroup::setup).collect();
+        for (context, path) in self.contexts.iter_mut().zip(paths) {
+            context.group = path.and_then(|path| self.groups.iter().position(|it| it.path == path));
         }
     }
 
@@ -86,15 +91,21 @@ impl Recording {
         self.contexts.iter().map(|context| context.requests.len()).sum()
     }
 
-    /// Whether completions were recorded, and so what the requests got.
-    pub fn has_completions(&self) -> bool {
-        self.contexts.iter().flat_map(|it| &it.requests).any(|it| it.completed.is_some())
-    }
-
     /// The requests that were outstanding at the end of the recording, or whose end it lacks.
     pub fn cut(&self) -> usize {
         let all = self.contexts.iter().flat_map(|context| &context.requests);
         all.filter(|request| request.completed.is_none()).count()
+    }
+
+    /// Whether completions were recorded, and so what the requests got: those of half of them.
+    pub fn has_completions(&self) -> bool {
+        2 * self.cut() <= self.requests()
+    }
+
+    /// When the last request arrived.
+    pub(super) fn last_arrival(&self) -> u64 {
+        let all = self.contexts.iter().filter_map(|context| context.requests.last());
+        all.map(|request| request.arrived).max().unwrap_or(0)
     }
 
     /// The groups that have contexts, by their indices; the root is none, and comes first.

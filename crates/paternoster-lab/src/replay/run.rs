@@ -54,7 +54,7 @@ pub struct Options {
     pub fixed_chains: bool,
     /// Contexts begin again, until as much time has passed as was recorded.
     pub repeats: bool,
-    /// The replay ends where so many requests wait.
+    /// The replay ends where so many requests wait of those who ask by the clock.
     pub backlog: usize,
 }
 
@@ -218,10 +218,12 @@ impl Recording {
             let numbers = (0..).take(context.requests.len());
             orders.entry(key).or_default().extend(numbers.map(|number| (index, number)));
         }
-        orders.into_values().map(|order| self.stream(order, options)).collect()
+        let end = self.last_arrival();
+        orders.into_values().map(|order| self.stream(order, options, end)).collect()
     }
 
-    fn stream(&self, mut order: Vec<(u32, u32)>, options: &Options) -> Stream {
+    /// Those of one stream; the last request of all arrives at `end`.
+    fn stream(&self, mut order: Vec<(u32, u32)>, options: &Options, end: u64) -> Stream {
         let request = |&(context, number): &(u32, u32)| {
             &self.contexts[context as usize].requests[number as usize]
         };
@@ -243,9 +245,11 @@ impl Recording {
         let mut contexts: Vec<_> = order.iter().map(|&(context, _)| context as usize).collect();
         contexts.sort_unstable();
         contexts.dedup();
-        // Who has a timer does not run out.
-        let goes_on =
-            !is_open && contexts.iter().any(|&context| self.contexts[context].goes_on(self.end));
-        Stream { order, due, by_request: options.fixed_chains, goes_on }
+        // Who has a timer does not run out; but it begins again.
+        let goes_on = contexts.iter().any(|&context| self.contexts[context].goes_on(end));
+        let goes_on = goes_on && (!is_open || options.repeats);
+        let tasks = contexts.iter().map(|&context| u32::try_from(context).expect("it was one"));
+        let (tasks, by_request) = (tasks.collect(), options.fixed_chains);
+        Stream { order, due, by_request, tasks, is_open, goes_on }
     }
 }

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use paternoster::{Instant, IoPrio, Nanos, Sector, SectorCount};
+use paternoster::{Instant, IoPrio, Nanos, Op, Sector, SectorCount};
 use paternoster_intake::Request;
 
 use super::claims::Due;
@@ -31,6 +31,10 @@ pub(super) struct Stream {
     pub(super) due: Vec<Due>,
     /// Whether a reply is known by the request that it is of, and not by how many were before.
     pub(super) by_request: bool,
+    /// The contexts that submit them.
+    pub(super) tasks: Vec<u32>,
+    /// Whether it asks by the clock.
+    pub(super) is_open: bool,
     /// Whether it would have gone on behind the end of the recording.
     pub(super) goes_on: bool,
 }
@@ -78,15 +82,16 @@ impl Progress {
             outstanding: 0,
             begins_again: false,
         };
-        progress.begin(Instant::START);
+        progress.follow(0, Instant::START);
         progress
     }
 
-    fn begin(&mut self, now: Instant) {
+    /// What was before the first request is not repeated.
+    fn begin_again(&mut self, now: Instant) {
         self.begins_again = false;
         (self.next, self.answered, self.begun) = (0, 0, now);
         self.turns.clear();
-        self.follow(0, now);
+        self.turns.push(Reverse((now, 0)));
     }
 
     /// Puts a turn on the list that follows one that is now, unless it needs a reply.
@@ -99,11 +104,14 @@ impl Progress {
         self.turns.push(Reverse((at, turn)));
     }
 
-    /// The request in that place has its reply.
-    fn answer(&mut self, place: usize, now: Instant) {
+    /// The request in that place has its reply, which the recording has or lacks.
+    fn answer(&mut self, place: usize, is_recorded: bool, now: Instant) {
+        self.outstanding -= 1;
+        if !is_recorded {
+            return;
+        }
         let reply = if self.stream.by_request { place } else { self.answered };
         self.answered += 1;
-        self.outstanding -= 1;
         let Some(&Some(turn)) = self.given.get(reply) else { return };
         if let Due::Reply { think, .. } = self.stream.due[turn as usize] {
             self.turns.push(Reverse((now + think, turn)));
@@ -187,22 +195,16 @@ impl<'a> Streams<'a> {
         let now = moment.now;
         let progress = &mut self.progress[self.of_context[context as usize]];
         match self.limits.repeated_until {
-            Some(_) => {
+            // Who has ended does not begin again, nor who takes no time.
+            Some(_) if progress.stream.goes_on && now > progress.begun => {
                 progress.begins_again = true;
                 if progress.outstanding > 0 {
                     return Action::Wait;
                 }
-                progress.begin(now);
+                progress.begin_again(now);
                 self.next(moment, TaskId(context))
             }
-            None => Action::Exit,
-        }
-    }
-
-    /// Wakes the tasks of a stream.
-    fn wake_all(&self, moment: &mut Moment<'_>, stream: usize) {
-        for (task, _) in (0..).zip(&self.of_context).filter(|(_, of)| **of == stream) {
-            moment.wake(TaskId(task));
+            _ => Action::Exit,
         }
     }
 
@@ -224,9 +226,9 @@ impl<'a> Streams<'a> {
             Some(next) if next != context => moment.wake(TaskId(next)),
             Some(_) => {}
             // All of its tasks end, or wait for its next pass.
-            None => self.wake_all(moment, index),
+            None => progress.stream.tasks.iter().for_each(|&task| moment.wake(TaskId(task))),
         }
-        self.waiting += 1;
+        self.waiting += usize::from(progress.stream.is_open);
         if self.waiting > self.limits.backlog {
             let (at, waiting) = (now.since_start(), self.waiting);
             self.end.get_or_insert(End::Backlog { at, waiting });
@@ -235,16 +237,17 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// The sectors of a request; it may begin and end within one.
+/// The sectors of a request; it may begin and end within one. A flush has none.
 fn io(request: &Request, name: u64) -> Io {
     let first = request.offset / SECTOR;
     let end = request.offset.saturating_add(request.len).div_ceil(SECTOR);
     let sectors = u32::try_from(end - first).unwrap_or(u32::MAX);
+    let (sector, sectors) = if request.op == Op::Flush { (0, 0) } else { (first, sectors) };
     Io {
         name,
         op: request.op,
         flags: request.flags,
-        sector: Sector(first),
+        sector: Sector(sector),
         sectors: SectorCount(sectors),
         io_prio: None,
     }
@@ -285,14 +288,19 @@ impl Workload for Streams<'_> {
         self.submitted[context][name].completed = Some(moment.now.since_start().as_nanos());
         let place = self.places[context][name] as usize;
         let progress = &mut self.progress[self.of_context[context]];
-        progress.answer(place, moment.now);
-        self.waiting -= 1;
-        let asks_for_more = progress.stream.goes_on && progress.answered > progress.claimed;
-        if progress.asker().is_none() && asks_for_more && self.limits.repeated_until.is_none() {
+        let (_, number) = progress.stream.order[place];
+        let recorded = &self.recording.contexts[context].requests[number as usize];
+        let is_recorded = recorded.completed.is_some();
+        progress.answer(place, is_recorded, moment.now);
+        self.waiting -= usize::from(progress.stream.is_open);
+        // A request would follow that the recording does not have.
+        let is_more = !is_recorded || progress.answered > progress.claimed;
+        let asks_for_more = progress.asker().is_none() && is_more && progress.stream.goes_on;
+        if asks_for_more && self.limits.repeated_until.is_none() {
             self.end.get_or_insert(End::RanOut { context, at: moment.now.since_start() });
         }
         if progress.begins_again && progress.outstanding == 0 {
-            progress.begin(moment.now);
+            progress.begin_again(moment.now);
         }
         if let Some(next) = progress.asker() {
             moment.wake(TaskId(next));

@@ -13,7 +13,8 @@ use paternoster_intake::{
     ContextId, Converter, Options as TraceOptions, Replied, Request, Target, Trace,
 };
 use paternoster_lab::replay::{
-    Arrivals, Context, Dependency, End, GotGroup, GroupFile, Nature, Options, Outcome, Recording,
+    Arrivals, Context, Dependency, End, GotGroup, GroupFile, Nature, Options, Outcome, Predictor,
+    Recording,
 };
 use paternoster_lab::sim::{
     Action, Ended, GroupSetup, Io, Moment, Setup, Simulation, TaskId, TaskSetup, Workload,
@@ -442,4 +443,85 @@ fn recording_that_was_written_is_replayed_as_it_was() {
     let (found, wanted) = (run(&read), run(&recording));
     assert_eq!(found.0, wanted.0);
     assert_eq!(found.1, wanted.1);
+}
+
+/// One after the other, with so much thought between.
+fn chain(context: u32, from: u64, count: u64, took: u64, thought: u64) -> Vec<Request> {
+    (0..count).map(|at| request(context, from + at * (took + thought), took)).collect()
+}
+
+/// What comes late and what ends early does not end the counting; who asks slowly counts, too.
+#[test]
+fn counting_ends_with_those_who_would_have_gone_on() {
+    let contexts = vec![
+        chain(0, 0, 1000, 80_000, 20_000),
+        chain(1, 55_000_000, 1, 80_000, 0),
+        chain(2, 0, 50, 80_000, 20_000),
+    ];
+    let recording = recording(contexts);
+    let wide = Kind::Servers(ServersParameters::new(64, Service::constant(Nanos::new(80_000))));
+    let by = options(SchedulerKind::None);
+    let outcome = recording.replay(&wide.clone().into(), &by).expect("a replay");
+    assert!(matches!(outcome.end, End::RanOut { context: 0, .. }), "{:?}", outcome.end);
+    let until = outcome.counted_ns();
+    assert_eq!((until, recording.got(until)[0].requests), (99_980_000, 1051));
+    // Only that one begins again.
+    let by = Options { repeats: true, ..by };
+    let fast = Kind::Servers(ServersParameters::new(64, Service::constant(Nanos::new(30_000))));
+    let outcome = recording.replay(&fast.into(), &by).expect("a replay");
+    let counts: Vec<_> = outcome.recording.contexts.iter().map(|it| it.requests.len()).collect();
+    assert_eq!(counts[1..], [1, 50]);
+    assert!(counts[0] > 1900, "{counts:?}");
+}
+
+/// Whose completion the trace lacks has a reply in the replay, which is nobody's.
+#[test]
+fn lost_completions_do_not_add_to_what_is_outstanding() {
+    let mut requests = chain(0, 0, 2000, 100_000, 20_000);
+    for lost in requests.iter_mut().step_by(100) {
+        lost.completed = None;
+    }
+    let recording = recording(vec![requests]);
+    let outcome = recording.replay(&constant(100_000), &options(SchedulerKind::None)).expect("it");
+    let found = &outcome.recording.contexts[0].requests;
+    let is_alone = |pair: &[Request]| pair[0].completed.is_some_and(|at| at <= pair[1].arrived);
+    assert!(found.len() == 2000 && found.windows(2).all(is_alone));
+}
+
+#[test]
+fn error_of_a_model_is_known_where_completions_were_recorded() {
+    let own = options(SchedulerKind::None);
+    let mut requests = chain(0, 0, 1000, 100_000, 20_000);
+    let device = constant(90_000);
+    let prediction = |requests: &[Request]| {
+        let predictor = Predictor::new(recording(vec![requests.to_vec()]), &device, &own);
+        predictor.expect("it can be").itself(&own).expect("a replay")
+    };
+    let found = prediction(&requests);
+    let error = found.self_errors.as_ref().expect("it is known")[0];
+    let throughput = error.throughput.expect("it has some");
+    assert!((throughput - (120.0 / 110.0 - 1.0)).abs() < 0.005, "{throughput}");
+    assert_eq!((found.fits(), found.inferred), (Some(true), false));
+    requests.iter_mut().skip(1).step_by(2).for_each(|request| request.completed = None);
+    requests[0].completed = None;
+    let found = prediction(&requests);
+    assert_eq!((found.self_errors.is_none(), found.fits(), found.inferred), (true, None, true));
+    assert!((found.recorded[0].iops - found.itself.figures[0].iops).abs() < 1.0);
+}
+
+/// Flushes have no sectors, whatever a trace says of them.
+#[test]
+fn operations_of_every_kind_are_replayed() {
+    let mut requests = chain(0, 0, 8, 100_000, 20_000);
+    let ops = [Op::Flush, Op::Discard, Op::WriteZeroes, Op::Write];
+    for (request, op) in requests.iter_mut().zip(ops) {
+        (request.op, request.offset) = (op, 700);
+    }
+    requests[3].flags = BioFlags::FUA | BioFlags::PREFLUSH;
+    let recording = recording(vec![requests]);
+    for scheduler in SchedulerKind::ALL {
+        let outcome = recording.replay(&constant(50_000), &options(scheduler)).expect("a replay");
+        let done = |context: &Context| context.requests.iter().all(|it| it.completed.is_some());
+        assert!(outcome.recording.contexts.iter().all(done), "{scheduler}");
+    }
 }

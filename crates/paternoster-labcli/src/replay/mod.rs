@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use paternoster::SchedulerKind;
-use paternoster_intake::Recorded;
+use paternoster_intake::{Recorded, Warning};
 use paternoster_lab::replay::{
-    Arrivals, Dependency, GroupFile, Options, Predicted, Predictor, Recording,
+    Arrivals, Dependency, GroupFile, Options, Prediction, Predictor, Recording,
 };
 use paternoster_lab::sim::Setup;
 use paternoster_model::{describe_device, read_input_text};
@@ -64,7 +64,10 @@ pub(crate) struct Args {
     /// recorded.
     #[arg(long = "loop")]
     loop_: bool,
-    /// End a replay where so many requests wait.
+    /// Replay without dependencies what has whole seconds for times, spread evenly in each.
+    #[arg(long)]
+    spread: bool,
+    /// End a replay where so many requests wait of those who ask by the clock.
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
@@ -112,23 +115,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let own_scheduler = args.recorded_under(served)?;
     let options = |scheduler: &Scheduler| args.options(scheduler, served.is_some(), rotational);
     let own = options(&own_scheduler)?;
+    args.check(&recording, findings.warnings(), &own)?;
     let predictor = Predictor::new(recording, &device, &own)?;
     let prediction = predictor.itself(&own)?;
+    let open_self = match args.as_ {
+        As::Both => Some(predictor.itself(&Args::open(own.clone()))?),
+        _ => None,
+    };
     let mut rows = Vec::new();
     for scheduler in &args.schedulers {
         let options = options(scheduler)?;
-        let name = scheduler.to_string();
-        let predict = |options: &Options| -> Result<Predicted> {
-            predictor.predict(options).with_context(|| format!("under {name}"))
+        let mut predict = |name: String, of: &Prediction, options: &Options| -> Result<()> {
+            let predicted = predictor.predict(options).with_context(|| format!("under {name}"))?;
+            let plus_minus = of.plus_minus(&predicted);
+            rows.push(Row { name, predicted, plus_minus });
+            Ok(())
         };
-        rows.push(Row { name: name.clone(), predicted: predict(&options)? });
-        if args.as_ == As::Both {
-            let open = Options { arrivals: Arrivals::Open, ..options };
-            rows.push(Row { name: format!("{name}, open"), predicted: predict(&open)? });
+        predict(scheduler.to_string(), &prediction, &options)?;
+        if let Some(open_self) = &open_self {
+            predict(format!("{scheduler}, open"), open_self, &Args::open(options))?;
         }
     }
-    let own_name = own_scheduler.to_string();
-    let report = Report::new(predictor.recording(), own_name, prediction, rows);
+    let (own_name, as_said) = (own_scheduler.to_string(), args.as_said());
+    let report = Report::new(predictor.recording(), own_name, as_said, prediction, rows);
     report.print(args.json)?;
     Ok(args.input.exit_status(findings.warnings().len()))
 }
@@ -145,6 +154,36 @@ fn group(recording: &mut Recording, path: &Path) -> Result<()> {
 }
 
 impl Args {
+    /// Refuses what the trace does not allow.
+    fn check(&self, recording: &Recording, warnings: &[Warning], own: &Options) -> Result<()> {
+        let is_spread = warnings.contains(&Warning::SpreadInSeconds);
+        ensure!(
+            !is_spread || own.arrivals != Arrivals::Open || self.spread,
+            "arrivals within a second are not known: --spread has an open replay spread them evenly"
+        );
+        let is_export = self.dependency == WaitsFor::Export;
+        ensure!(
+            !is_export || !recording.groups.is_empty(),
+            "--dependency export: no context has a group; --groups gives them some"
+        );
+        Ok(())
+    }
+
+    /// The same where all ask by the clock.
+    fn open(options: Options) -> Options {
+        Options { arrivals: Arrivals::Open, ..options }
+    }
+
+    /// What the contexts do, where the command line says it.
+    fn as_said(&self) -> Option<&'static str> {
+        match (self.as_, self.dependency) {
+            (As::Open, _) | (_, WaitsFor::None) => Some("none waits for replies, as is said"),
+            (As::Closed, _) => Some("all wait for replies, as is said"),
+            (As::Both, _) => Some("all wait for replies, and in rows \"open\" none, as is said"),
+            (As::Found, _) => None,
+        }
+    }
+
     /// The scheduler under which it was recorded.
     fn recorded_under(&self, served: Option<&Recorded>) -> Result<Scheduler> {
         match (&self.recorded_under, served) {

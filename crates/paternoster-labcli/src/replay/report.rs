@@ -15,6 +15,8 @@ const MIB: f64 = (1 << 20) as f64;
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) predicted: Predicted,
+    /// How far it may be off.
+    pub(super) plus_minus: Vec<Errors>,
 }
 
 pub(super) struct Report {
@@ -25,6 +27,8 @@ pub(super) struct Report {
     span: Nanos,
     /// The scheduler under which it was recorded.
     own: String,
+    /// What `--as` has contexts do, where it is given.
+    as_said: Option<&'static str>,
     prediction: Prediction,
     rows: Vec<Row>,
 }
@@ -33,6 +37,7 @@ impl Report {
     pub(super) fn new(
         recording: &Recording,
         own: String,
+        as_said: Option<&'static str>,
         prediction: Prediction,
         rows: Vec<Row>,
     ) -> Self {
@@ -40,7 +45,7 @@ impl Report {
         let contexts = recording.contexts.iter().map(|context| context.name.clone());
         let span = Nanos::new(recording.end);
         let (groups, contexts) = (groups.collect(), contexts.collect());
-        Self { groups, contexts, span, own, prediction, rows }
+        Self { groups, contexts, span, own, as_said, prediction, rows }
     }
 
     pub(super) fn print(&self, as_json: bool) -> Result<()> {
@@ -53,37 +58,37 @@ impl Report {
     }
 
     fn table(&self) -> String {
-        let header = ["SCHEDULER", "GROUP", "IOPS", "MiB/s", "SHARE", "±", "P50", "±", "P99", "±"];
+        let header =
+            ["SCHEDULER", "GROUP", "IOPS", "MiB/s", "±", "SHARE", "±", "P50", "±", "P99", "±"];
         let mut table = plain_table(header, 2);
         let Prediction { recorded, itself, self_errors, inferred, .. } = &self.prediction;
         let mut add = |name: &str, figures: &[Figures], errors: Option<&[Errors]>| {
             for (index, (group, figures)) in self.groups.iter().zip(figures).enumerate() {
-                let error = errors.map(|errors| errors[index]);
-                let percent = |part: fn(&Errors) -> f64| {
-                    error.as_ref().map_or(String::new(), |it| format!("{:.1} %", 100.0 * part(it)))
+                let error = errors.map(|errors| errors[index]).unwrap_or_default();
+                let percent = |part: Option<f64>| {
+                    part.map_or(String::new(), |part| format!("{:.1} %", 100.0 * part))
                 };
                 table.add_row(vec![
                     name.to_owned(),
                     group.clone(),
                     format!("{:.0}", figures.iops),
                     format!("{:.1}", figures.bytes_per_second / MIB),
+                    percent(error.throughput),
                     format!("{:.1} %", 100.0 * figures.share),
-                    percent(|it| it.throughput),
+                    percent(error.share),
                     micros(figures.p50),
-                    percent(|it| it.p50),
+                    percent(error.p50),
                     micros(figures.p99),
-                    percent(|it| it.p99),
+                    percent(error.p99),
                 ]);
             }
         };
         add(if *inferred { "inferred" } else { "recorded" }, recorded, None);
-        add(&format!("{} (self)", self.own), &itself.figures, Some(self_errors));
-        for Row { name, predicted } in &self.rows {
-            let errors: Vec<_> =
-                predicted.rule.iter().zip(self_errors).map(|(rule, own)| rule.and(*own)).collect();
-            add(name, &predicted.figures, Some(&errors));
+        add(&format!("{} (self)", self.own), &itself.figures, self_errors.as_deref());
+        for Row { name, predicted, plus_minus } in &self.rows {
+            add(name, &predicted.figures, Some(plus_minus));
             if let Some(by_clock) = &predicted.by_clock {
-                add(&format!("{name}, by the clock"), by_clock, Some(&errors));
+                add(&format!("{name}, by the clock"), by_clock, Some(plus_minus));
             }
         }
         table_text(&table)
@@ -94,23 +99,28 @@ impl Report {
         let mut text = String::new();
         let mut note = |line: String| writeln!(text, "{line}").expect("a string takes all");
         let Prediction { natures, cut: (cut, all), inferred, .. } = &self.prediction;
-        if !self.prediction.fits() {
+        if self.prediction.fits() == Some(false) {
             note("the device model does not fit this recording: calibrate".to_owned());
         }
         if *inferred {
             note(format!(
-                "inferred twice: the trace has no completions; those of an open-loop simulation \
-                 under {} stand for them",
+                "inferred twice: the trace has no completions, or few; those of an open-loop \
+                 simulation under {} stand for them, and how far the device's model is off is not \
+                 known",
                 self.own
             ));
         }
         let count = |nature| natures.iter().filter(|it| **it == nature).count();
-        note(format!(
+        let found = format!(
             "{} contexts wait for replies, {} have a timer, {} may do either",
             count(Nature::Closed),
             count(Nature::Open),
             count(Nature::Between)
-        ));
+        );
+        note(match self.as_said {
+            Some(said) => format!("{said}; of themselves, {found}"),
+            None => found,
+        });
         if *cut > 0 {
             note(format!("{cut} of {all} requests have no completion in the recording"));
         }
@@ -119,7 +129,7 @@ impl Report {
         for (name, predicted) in std::iter::once(own).chain(rows) {
             if let Some(why) = self.why(predicted.end) {
                 note(format!(
-                    "{name}: counted for {} of {} s: {why}",
+                    "{name}: counted for {} s ({} s were recorded): {why}",
                     seconds(predicted.counted),
                     seconds(self.span)
                 ));
@@ -154,15 +164,13 @@ impl Report {
         });
         let rows = self.rows.iter().map(|row| {
             let mut value = self.of_replay(&row.name, &row.predicted);
-            let rule = row.predicted.rule.iter().map(of_errors).collect::<Vec<_>>();
-            let pairs = row.predicted.rule.iter().zip(self_errors);
-            let plus_minus = pairs.map(|(rule, own)| of_errors(&rule.and(*own)));
-            value["rule"] = Value::from(rule);
-            value["plus_minus"] = Value::from(plus_minus.collect::<Vec<_>>());
+            value["rule"] = row.predicted.rule.iter().map(of_errors).collect();
+            value["plus_minus"] = row.plus_minus.iter().map(of_errors).collect();
             value
         });
         let mut own = self.of_replay(&self.own, itself);
-        own["errors"] = Value::from(self_errors.iter().map(of_errors).collect::<Vec<_>>());
+        let errors = self_errors.as_ref();
+        own["errors"] = json!(errors.map(|it| it.iter().map(of_errors).collect::<Vec<_>>()));
         json!({
             "span_ns": self.span.as_nanos(),
             "contexts": contexts.collect::<Vec<_>>(),
@@ -203,7 +211,8 @@ impl Report {
 }
 
 fn of_errors(errors: &Errors) -> Value {
-    json!({"throughput": errors.throughput, "p50": errors.p50, "p99": errors.p99})
+    let Errors { throughput, share, p50, p99 } = errors;
+    json!({"throughput": throughput, "share": share, "p50": p50, "p99": p99})
 }
 
 fn micros(nanos: Nanos) -> String {
