@@ -7,6 +7,7 @@ pub mod idle;
 mod killed_on_drop;
 pub mod nbd;
 mod not_run;
+pub mod record;
 pub mod throttled;
 pub mod tls;
 pub mod used;

@@ -4,7 +4,7 @@ use crate::bench_live::FIGURES;
 use crate::{bench_live, bench_sched, cargo};
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use paternoster_bench::{idle, nbd, throttled, tls};
+use paternoster_bench::{idle, nbd, record, throttled, tls};
 use std::ffi::OsString;
 
 /// What there is to measure.
@@ -34,6 +34,8 @@ pub(crate) enum Bench {
     Vhost(Program),
     /// The server within TLS beside nbdkit within TLS, and both in the clear
     Tls(tls::Args),
+    /// What a recording costs the clients of the disk that is recorded
+    Record(record::Args),
     /// How soon a new volume can be read, and what is left of those that are gone
     Volumes(Program),
 }
@@ -102,6 +104,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             program("vhost", &options)
         }
         Bench::Tls(args) => tls::run(args, &cargo::paternoster()?),
+        Bench::Record(args) => record::run(args, &cargo::paternoster()?),
         Bench::Volumes(args) => program("volumes", &args.options),
     }
 }

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 /// python3-libnbd is a client that connects again;
 /// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
 /// openssl makes the certificates of the pages, gnutls-bin those of other clients; strace kills a
-/// server at each step; chromium opens the pages of reports.
-const PACKAGES: [&str; 19] = [
+/// server at each step; chromium opens the pages of reports; blktrace has blkparse, which reads
+/// recordings.
+const PACKAGES: [&str; 20] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -30,6 +31,7 @@ const PACKAGES: [&str; 19] = [
     "strace",
     "valgrind",
     "chromium",
+    "blktrace",
 ];
 
 /// Installs what the tests need, as [`require`] does.

@@ -13,6 +13,9 @@
 //!
 //! The block layer flushes of its own accord, too: before and behind a write that has to be
 //! durable. Such a flush is nobody's, and is left out where there are arrivals.
+//!
+//! A recording of the server has commands that no device got: flushes, and what was refused. They
+//! complete without a dispatch.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -281,8 +284,11 @@ impl Assembly {
         let issues = self.survey.issues;
         if event.kind.op == Op::Flush {
             // The block layer's own are nobody's, and some kernels tell of one twice.
-            let flushes = if issues { &mut self.flushes } else { &mut self.new_flushes };
-            if let Some(number) = flushes.pop_first() {
+            let mut first = if issues { self.flushes.pop_first() } else { None };
+            if !issues || self.companion.is_some() {
+                first = first.or_else(|| self.new_flushes.pop_first());
+            }
+            if let Some(number) = first {
                 let pending = self.pending(number);
                 pending.request.completed = Some(time);
                 pending.request.error = Some(event.error).filter(|&errno| errno != 0);
@@ -292,6 +298,9 @@ impl Assembly {
         }
         let (mut left, mut longest_time) = (event.len, self.longest_time);
         self.find(event, |pending| !issues || pending.request.dispatched.is_some());
+        if self.common.is_empty() && self.companion.is_some() {
+            self.find(event, |_| true);
+        }
         let found = self.each_found(|pending, overlap| {
             if left == 0 {
                 return false;
@@ -314,7 +323,8 @@ impl Assembly {
         self.longest_time = longest_time;
         if found {
             self.unpaired.has_paired = true;
-        } else {
+        } else if self.companion.is_none() || event.error == 0 {
+            // Else the server says once more how a request ended that the device was done with.
             self.unpaired.completions += 1;
             self.unpaired.at_the_begin += u64::from(!self.unpaired.has_paired);
         }

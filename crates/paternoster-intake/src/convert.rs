@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use paternoster::{BioFlags, Op};
 use paternoster_trace::blktrace::{
-    LAST_PROCESS, Record, SECTOR, category, category_of, code, process_note,
+    DEVICE, LAST_PROCESS, Record, SECTOR, category, category_of, code, process_note,
 };
 use paternoster_trace::sidecar::{Block, Meta, Party, RecordedRequest, RequestFlags, Writer};
 
@@ -209,9 +209,6 @@ impl Files {
     }
 }
 
-/// The device of all events: a SCSI disk's first.
-const DEVICE: u32 = 8 << 20;
-
 /// How many requests are in a block of a sidecar.
 const BLOCK: usize = 1_000;
 
@@ -320,8 +317,8 @@ impl Events<'_> {
             pid
         };
         if let Some(sidecar) = &mut self.sidecar {
-            let (name, group, weight) = (context.to_owned(), "/".to_owned(), 0);
-            let party = Party { connection: pid, name, group, weight };
+            let (name, group) = (context.to_owned(), "/".to_owned());
+            let party = Party { connection: pid, name, group, ..Party::default() };
             sidecar.write(&Block::Names(vec![party]))?;
         }
         self.processes.insert(request.context, pid);

@@ -13,12 +13,14 @@ use crate::ctl::{
     CatalogueError, Control, DecisionLines, DiskChange, ExportAnswer, ExportsAnswer,
     ExportsQuestion, GroupAnswer, GroupChange, GroupError, GroupInForce, GroupQuestion,
     GroupsAnswer, HandOverAnswer, HandOverError, NewGroup, PoolAnswer, PoolsAnswer, Put,
-    ReloadAnswer, ReloadError, ReloadMode, RemovalQuestion, ServedGroup, SetByRequest,
-    SettingError, SettingsAnswer, StatError, StatPage, StatQuestion, TraceError, TraceQuestion,
-    UnknownDisk, VolumeAnswer, VolumesAnswer, VolumesQuestion,
+    RecordError, RecordQuestion, RecordingStatus, RecordingsAnswer, ReloadAnswer, ReloadError,
+    ReloadMode, RemovalQuestion, ServedGroup, SetByRequest, SettingError, SettingsAnswer,
+    StatError, StatPage, StatQuestion, TraceError, TraceQuestion, UnknownDisk, VolumeAnswer,
+    VolumesAnswer, VolumesQuestion,
 };
 use crate::following::Following;
 use crate::handover::HandOver;
+use crate::journal::Recordings;
 use crate::messages::GroupSettings;
 use crate::reload::Reload;
 use crate::service_manager::ServiceManager;
@@ -38,6 +40,7 @@ pub struct ControlHandle {
     manager: ServiceManager,
     /// What requests have set since the file was read.
     set: Arc<Mutex<SetByRequest>>,
+    recordings: Arc<Recordings>,
     /// How another server takes over, if one may.
     hand_over: Option<HandOver>,
     /// The UUID of the directory of records.
@@ -48,8 +51,10 @@ impl ControlHandle {
     /// Of a server of that configuration, which serves what the catalogue says.
     pub(crate) fn new(config: &Config, catalogue: Catalogue) -> Self {
         let (config, catalogue) = (Arc::new(config.clone()), Arc::new(catalogue));
-        let (manager, set) = (ServiceManager::default(), Arc::default());
-        Self { config, file: None, catalogue, manager, set, hand_over: None, instance: None }
+        let (manager, set, recordings) =
+            (ServiceManager::default(), Arc::default(), Arc::default());
+        let (file, hand_over, instance) = (None, None, None);
+        Self { config, file, catalogue, manager, set, recordings, hand_over, instance }
     }
 
     /// Names the file in which the server's configuration was read, for it to be read again.
@@ -125,6 +130,11 @@ impl ControlHandle {
                 tracing::warn!(group, "what was set by request is not set any more: {why}");
             }
         }
+    }
+
+    /// Recordings of disks.
+    pub(crate) fn recordings_here(&self) -> Arc<Recordings> {
+        Arc::clone(&self.recordings)
     }
 
     pub(crate) fn disks(&self) -> Vec<Arc<Disk>> {
@@ -265,6 +275,25 @@ impl Control for ControlHandle {
         let begun = Following::begin(disk.owner.clone(), question.group.clone());
         let following = begun.map_err(|_| TraceError::Unanswered { disk: name() })?;
         Ok(Box::new(following.ok_or_else(|| TraceError::Busy { disk: name() })?))
+    }
+
+    fn start_recording(&self, question: &RecordQuestion) -> Result<RecordingsAnswer, RecordError> {
+        let disk = self.disk(&question.disk)?;
+        let begun = self.recordings.start(&disk.owner, question)?;
+        Ok(RecordingsAnswer::new(vec![begun]))
+    }
+
+    fn stop_recording(&self, disk: &str) -> Result<RecordingsAnswer, RecordError> {
+        self.recordings.stop(disk).map(|ended| RecordingsAnswer::new(vec![ended]))
+    }
+
+    fn recordings(&self, disk: Option<&str>) -> Result<RecordingsAnswer, RecordError> {
+        if let Some(disk) = disk {
+            self.disk(disk)?;
+        }
+        let wanted = |one: &RecordingStatus| disk.is_none_or(|disk| one.disk == disk);
+        let all = self.recordings.status().into_iter();
+        Ok(RecordingsAnswer::new(all.filter(wanted).collect()))
     }
 
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {

@@ -9,15 +9,27 @@ use std::thread;
 use std::time::Duration;
 
 use paternoster::{GroupId, IocId, ShareOf, TimedEvents};
+use paternoster_trace::sidecar::Party;
 use paternoster_trace::{Decisions, Parties, dropped};
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 
 use crate::config::is_in;
 use crate::control::PATIENCE;
 use crate::messages::OwnerHandle;
-use crate::recording::{Client, Paths, Recorded};
+use crate::recording::{Paths, Recorded};
 
 /// The time between two readings.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// How nice who writes of a disk is to who serves its clients.
+const NICE: i32 = 15;
+
+/// Makes this thread nice, as one that writes of a disk is.
+pub(crate) fn be_nice() {
+    // Of this thread alone, in Linux. Where it is refused, it writes all the same.
+    let _ = setpriority_process(Some(gettid()), NICE);
+}
 
 /// The lines of a disk's decisions: those of an interval at a time, for as long as its owner runs.
 #[derive(Debug)]
@@ -45,7 +57,7 @@ struct Called {
     wanted: Option<String>,
     paths: Paths,
     /// Those that are gone too: what they asked for may be told of later.
-    clients: HashMap<IocId, Client>,
+    clients: HashMap<IocId, Party>,
 }
 
 impl Parties for Called {
@@ -59,7 +71,7 @@ impl Parties for Called {
 
     fn tenant(&self, of: ShareOf) -> Option<Cow<'_, str>> {
         let path = match of {
-            ShareOf::Context(ioc) => self.clients.get(&ioc).map(|client| &client.tenant),
+            ShareOf::Context(ioc) => self.clients.get(&ioc).map(|client| &client.group),
             ShareOf::Group(group) | ShareOf::OwnRequests(group) => self.paths.get(&group),
             _ => None,
         };

@@ -30,6 +30,7 @@ mod gate;
 mod handover;
 mod holder;
 mod inherited;
+mod journal;
 pub mod log;
 mod messages;
 mod metrics;

@@ -21,6 +21,7 @@ use crate::connections::{HeldDisk, Removal, Removed};
 use crate::ctl::{
     Change, GroupError, GroupInForce, NewGroup, SettingError, Settings, SettingsInForce,
 };
+use crate::journal::{Begin, Entry, From, Part, Wanted};
 use crate::peer::Peer;
 use crate::recording::{Paths, Recorded};
 use crate::stat::{Detail, DiskStat, GroupStat, VolumeStat};
@@ -78,6 +79,7 @@ pub(crate) enum Message {
     BeginRecording(Weak<()>, mpsc::Sender<Option<Paths>>),
     TakeRecorded(TimedEvents, mpsc::Sender<Recorded>),
     EndRecording,
+    Journal(JournalMessage),
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
     Volume(VolumeMessage),
@@ -97,6 +99,14 @@ pub(crate) enum VolumeMessage {
     Resume(VolumeId, mpsc::Sender<()>),
     States(Vec<VolumeId>, mpsc::Sender<BTreeMap<VolumeId, VolumeState>>),
     Remove(Removal, mpsc::Sender<Removed>),
+}
+
+/// A message of whoever records the disk.
+#[derive(Debug)]
+pub(crate) enum JournalMessage {
+    Begin(Wanted, mpsc::Sender<Option<Begin>>),
+    Take(From, Vec<Entry>, mpsc::Sender<Part>),
+    End,
 }
 
 /// A step of one server taking over from another.
@@ -285,6 +295,23 @@ impl OwnerHandle {
     /// Has the owner look whether the reader of its recording has gone, which ends it.
     pub(crate) fn end_recording(&self) {
         self.send(Message::EndRecording);
+    }
+
+    /// Asks for what a recording of the disk begins with; none where the past is wanted and is not
+    /// kept. Nothing comes where the owner has stopped.
+    pub(crate) fn begin_journal(&self, wanted: Wanted) -> mpsc::Receiver<Option<Begin>> {
+        self.ask(|sender| Message::Journal(JournalMessage::Begin(wanted, sender)))
+    }
+
+    /// Asks for entries from there on, as many as `room` holds. Nothing comes where the owner has
+    /// stopped.
+    pub(crate) fn take_journal(&self, from: From, room: Vec<Entry>) -> mpsc::Receiver<Part> {
+        self.ask(|sender| Message::Journal(JournalMessage::Take(from, room, sender)))
+    }
+
+    /// Tells the owner that its recording has ended.
+    pub(crate) fn end_journal(&self) {
+        self.send(Message::Journal(JournalMessage::End));
     }
 
     /// Asks in what the disk is not as the file says. Nothing comes where the owner has stopped.

@@ -1,8 +1,9 @@
-//! What the scheduler of a served disk tells: its accounts always, and a recording while somebody
-//! reads one.
+//! What the scheduler of a served disk tells: its accounts always, its journal if it has one, and a
+//! recording while somebody reads one.
 //!
 //! ```text
 //!   events ──▶ Sink ──┬──▶ TimeAccounts
+//!                     ├──▶ Journal: what clients asked for, see ../journal
 //!                     └──▶ Recording: a ring of events ──asked for every 50 ms──▶ Following
 //! ```
 //!
@@ -13,8 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use paternoster::{Event, GroupId, Instant, IocId, RingRecorder, TimeAccounts, TimedEvents, Trace};
+use paternoster_trace::sidecar::Party;
 
-use crate::connections::Tenant;
+use crate::journal::{Client, Journal, Note};
 
 /// How many events a recording holds. A reader that does not come in time loses the oldest.
 const EVENTS: usize = 1 << 15;
@@ -24,12 +26,28 @@ const EVENTS: usize = 1 << 15;
 pub(crate) struct Sink {
     pub(crate) accounts: TimeAccounts,
     pub(crate) recording: Option<Box<Recording>>,
+    pub(crate) journal: Option<Box<Journal>>,
 }
 
 impl Sink {
-    /// Nothing is recorded.
-    pub(crate) fn new(accounts: TimeAccounts) -> Self {
-        Self { accounts, recording: None }
+    /// Nobody reads. The journal has so many bytes.
+    pub(crate) fn new(accounts: TimeAccounts, journal: u64) -> Self {
+        Self { accounts, recording: None, journal: Journal::of_bytes(journal).map(Box::new) }
+    }
+
+    /// Whether somebody is to be told of clients that come.
+    pub(crate) fn wants_clients(&self) -> bool {
+        self.recording.is_some() || self.journal.is_some()
+    }
+
+    /// Notes a client that has an I/O context from now on.
+    pub(crate) fn add_client(&mut self, ioc: IocId, client: Client) {
+        if let Some(recording) = &mut self.recording {
+            recording.add(ioc, client.party.clone());
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.note(Note::Client(ioc, client));
+        }
     }
 }
 
@@ -37,6 +55,9 @@ impl Trace for Sink {
     #[inline]
     fn event(&mut self, now: Instant, event: Event) {
         self.recording.event(now, event);
+        if let Some(journal) = &mut self.journal {
+            journal.event(now, event);
+        }
         self.accounts.event(now, event);
     }
 }
@@ -48,25 +69,9 @@ pub(crate) struct Recording {
     reader: Weak<()>,
     events: RingRecorder,
     /// Clients that have I/O contexts since the last reading.
-    clients: Vec<(IocId, Client)>,
+    clients: Vec<(IocId, Party)>,
     /// Groups that have come since the last reading.
     groups: Paths,
-}
-
-/// A client, as it is called in a recording.
-#[derive(Clone, Debug)]
-pub(crate) struct Client {
-    /// Its export and the number of its connection: `web#3`.
-    pub(crate) name: String,
-    /// The path of its group.
-    pub(crate) tenant: String,
-}
-
-impl Client {
-    /// The client of that name.
-    pub(crate) fn new(name: String, tenant: &Tenant) -> Self {
-        Self { name, tenant: tenant.path.clone() }
-    }
 }
 
 /// What a reader gets.
@@ -75,7 +80,7 @@ pub(crate) struct Recorded {
     pub(crate) events: TimedEvents,
     /// Events that were lost before the first of these.
     pub(crate) lost: u64,
-    pub(crate) clients: Vec<(IocId, Client)>,
+    pub(crate) clients: Vec<(IocId, Party)>,
     /// Groups that have come.
     pub(crate) groups: Paths,
 }
@@ -85,7 +90,7 @@ pub(crate) type Paths = BTreeMap<GroupId, String>;
 
 impl Recording {
     /// Begins for `reader`, with the clients that there are.
-    pub(crate) fn new(reader: Weak<()>, clients: Vec<(IocId, Client)>) -> Self {
+    pub(crate) fn new(reader: Weak<()>, clients: Vec<(IocId, Party)>) -> Self {
         Self { reader, events: RingRecorder::new(EVENTS), clients, groups: Paths::new() }
     }
 
@@ -100,7 +105,7 @@ impl Recording {
     }
 
     /// Notes a client that has an I/O context from now on.
-    pub(crate) fn add(&mut self, ioc: IocId, client: Client) {
+    pub(crate) fn add(&mut self, ioc: IocId, client: Party) {
         self.clients.push((ioc, client));
     }
 

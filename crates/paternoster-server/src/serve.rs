@@ -87,6 +87,7 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     let hand_over = HandOver::new(for_control.waits_at());
     let control = control.with_hand_over(hand_over.clone());
     let (answering, waiting) = Answering::start(config, for_control, &control)?;
+    let recordings = control.recordings_here();
     let source =
         Source { control, gate: server.gate(), sockets: sockets(config, &server, &answering) };
     if let Some(listener) = waiting {
@@ -97,6 +98,8 @@ pub fn run(config: &Config, file: Option<&Path>, start: &Start) -> Result<()> {
     manager.ready(config.exports.iter().filter(|export| export.keys.export).count());
     let printed = print_lines(lines, ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
+    // What is not written when this process ends is lost.
+    recordings.end();
     if why == "SIGTERM" && hand_over.armed_for().is_some() {
         handover::leave_to_manager(manager, &source, &hand_over);
     }

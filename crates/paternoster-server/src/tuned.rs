@@ -21,7 +21,8 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let sink = Sink::new(TimeAccounts::new(request_time(&disk.backend)));
+    let accounts = TimeAccounts::new(request_time(&disk.backend));
+    let sink = Sink::new(accounts, disk.keys.record_ring);
     let scheduler = Scheduler::new(disk.scheduler.kind(), sink);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in disk.tunables_to_set() {

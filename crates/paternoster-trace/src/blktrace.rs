@@ -10,6 +10,8 @@
 //! Source: the kernel's interface to programs, `blktrace_api.h`, as blkparse(1) and others describe
 //! it.
 
+use std::time::SystemTime;
+
 use paternoster::{BioFlags, Op};
 
 /// The bytes of a sector.
@@ -24,6 +26,9 @@ pub const RECORD: usize = 48;
 /// The greatest number of a process (`PID_MAX_LIMIT`): greater ones stand for contexts that are no
 /// processes, and have notes of their names.
 pub const LAST_PROCESS: u32 = 1 << 22;
+
+/// The device of what is none of the kernel's: 8,0.
+pub const DEVICE: u32 = 8 << 20;
 
 /// The codes of actions: points of a request's way.
 pub mod code {
@@ -43,6 +48,8 @@ pub mod code {
     pub const INSERT: u32 = 12;
     /// Of a note: the name of a process follows.
     pub const NOTE_PROCESS: u32 = 0;
+    /// Of a note: what time of the day it was follows, as 32 bits of seconds and 32 of ns.
+    pub const NOTE_TIMESTAMP: u32 = 1;
     /// A bit: the 8 bytes of a cgroup's number come before what follows.
     pub const CGROUP: u32 = 0x100;
 }
@@ -125,17 +132,36 @@ const COMMAND: usize = 16;
 
 /// The note that names a process; of a longer name, its first bytes.
 pub fn process_note(time: u64, pid: u32, name: &str) -> [u8; RECORD + COMMAND] {
+    let mut command = [0; COMMAND];
+    let len = name.len().min(COMMAND - 1);
+    command[..len].copy_from_slice(&name.as_bytes()[..len]);
+    note(code::NOTE_PROCESS, time, pid, &command)
+}
+
+/// The note that says what time of the day it was at the recording's first.
+pub fn timestamp_note(at: SystemTime) -> [u8; RECORD + 8] {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // The seconds are 32 bits in this form.
+    let seconds = u32::try_from(since.as_secs()).unwrap_or(u32::MAX);
+    let [seconds, nanos] = [seconds, since.subsec_nanos()].map(u32::to_le_bytes);
+    let mut of_day = [0; 8];
+    of_day[..4].copy_from_slice(&seconds);
+    of_day[4..].copy_from_slice(&nanos);
+    note(code::NOTE_TIMESTAMP, 0, 0, &of_day)
+}
+
+/// A note with what follows it, which is all but the bytes of a record.
+fn note<const BYTES: usize>(what: u32, time: u64, pid: u32, follows: &[u8]) -> [u8; BYTES] {
     let note = Record {
         time,
-        action: code::NOTE_PROCESS | category::NOTIFY << 16,
+        action: what | category::NOTIFY << 16,
         pid,
-        follow: u16::try_from(COMMAND).expect("it is 16"),
+        follow: u16::try_from(follows.len()).expect("it is short"),
         ..Record::default()
     };
-    let mut bytes = [0; RECORD + COMMAND];
+    let mut bytes = [0; BYTES];
     bytes[..RECORD].copy_from_slice(&note.to_bytes());
-    let len = name.len().min(COMMAND - 1);
-    bytes[RECORD..][..len].copy_from_slice(&name.as_bytes()[..len]);
+    bytes[RECORD..].copy_from_slice(follows);
     bytes
 }
 

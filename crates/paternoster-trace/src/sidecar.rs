@@ -64,6 +64,8 @@ pub struct Party {
     pub group: String,
     /// The weight of that; 0 of the root, which has none.
     pub weight: u32,
+    /// The volume of a pool; empty of a disk that has no volumes.
+    pub volume: String,
 }
 
 /// Something that was set while it was recorded.
@@ -222,9 +224,11 @@ impl<W: Write> Writer<W> {
         Ok(Self(out))
     }
 
-    /// Writes a block.
-    pub fn write(&mut self, block: &Block) -> io::Result<()> {
-        self.0.write_all(&block.to_bytes())
+    /// Writes a block; how many bytes that is.
+    pub fn write(&mut self, block: &Block) -> io::Result<u64> {
+        let bytes = block.to_bytes();
+        self.0.write_all(&bytes)?;
+        Ok(bytes.len() as u64)
     }
 
     /// Has all of it written.
@@ -326,7 +330,8 @@ mod tests {
     }
 
     fn blocks() -> Vec<Block> {
-        let party = Party { connection: 3, name: "gold#3".into(), group: "/a".into(), weight: 7 };
+        let [name, group, volume] = ["gold#3", "/a", "v"].map(str::to_owned);
+        let party = Party { connection: 3, name, group, weight: 7, volume };
         let what = ("weight of /a".to_owned(), "300".to_owned());
         vec![
             Block::Meta(Meta { version: 1, scheduler: "wfq".into(), ..Meta::default() }),

@@ -11,6 +11,7 @@ mod keys;
 mod lines;
 mod poll;
 mod queues;
+mod record;
 mod reload;
 mod settings;
 mod table;
@@ -156,6 +157,16 @@ enum Question {
         #[arg(long)]
         json: bool,
     },
+
+    /// Record a disk's requests, for blktrace's tools and for `paternoster-lab replay`
+    ///
+    /// The server writes two files: NAME.blktrace.0 has when each request came, was merged, went to
+    /// the device and came back, as blkparse, btt and iowatcher read it, and NAME.pater has whose
+    /// it was and when its reply left. No data of clients is ever in them. docs/recording.md says
+    /// more. A disk has one recording at a time. Exit status 1 says that requests are missing, or
+    /// that a recording has failed.
+    #[command(subcommand)]
+    Record(record::Ask),
 
     /// Change a group's weights while it is served, until the server ends or reads its file again
     ///
@@ -354,10 +365,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if *json { serde_json::to_string_pretty(&answer)? + "\n" } else { why::show(&answer) }
         }
         Question::Trace { disk, group, seconds, json } => {
+            let (disk, group) = (disk.clone(), group.clone());
             let seconds = seconds.map(|span| span.as_secs_f64());
-            let question = TraceQuestion { disk: disk.clone(), group: group.clone(), seconds };
-            trace::run(socket, &question, *json)?;
-            return Ok(ExitCode::SUCCESS);
+            return trace::run(socket, &TraceQuestion { disk, group, seconds }, *json);
         }
         Question::Weight { group, weight, leaf, disk } => {
             let change = group::weights(group, weight, leaf.as_deref(), disk.as_deref());
@@ -397,6 +407,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Pool(ask) => volume::pools(socket, ask)?,
         Question::Operation { id, json } => volume::operation(socket, *id, *json)?,
         Question::ExportConfig => paternoster_server::ctl::fetch_export_config(socket)?,
+        Question::Record(ask) => return record::run(socket, ask),
         Question::Reload { dry_run } => return reload::run(socket, *dry_run),
         Question::Handover(args) => return handover::run(socket, args),
     };

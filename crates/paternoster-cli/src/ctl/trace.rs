@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use indexmap::IndexMap;
@@ -16,7 +17,7 @@ type Line = IndexMap<String, Value>;
 
 /// Shows lines, as they are with `json`, until the time that is asked for is over, the server ends,
 /// or nobody reads.
-pub(super) fn run(socket: &Path, question: &TraceQuestion, json: bool) -> Result<()> {
+pub(super) fn run(socket: &Path, question: &TraceQuestion, json: bool) -> Result<ExitCode> {
     let mut rest = Vec::new();
     let mut result = Ok(());
     follow_trace(socket, question, |bytes| {
@@ -33,7 +34,7 @@ pub(super) fn run(socket: &Path, question: &TraceQuestion, json: bool) -> Result
             }
         }
     })?;
-    result
+    result.map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes to standard output at once. A reader that has gone, as `head` does, ends it.

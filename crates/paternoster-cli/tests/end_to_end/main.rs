@@ -23,6 +23,7 @@ mod metrics;
 mod model;
 mod page;
 mod passed_sockets;
+mod record;
 mod reload;
 mod restart;
 mod sandbox;

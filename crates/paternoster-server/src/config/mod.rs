@@ -65,7 +65,8 @@ pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
 pub(crate) use group::{is_in, parent_of};
-pub(crate) use keys::kinds::{parse_span, shown_span};
+pub use keys::kinds::parse_span;
+pub(crate) use keys::kinds::shown_span;
 pub use keys::{
     About, At, AtStop, BackendKind, DiskKeys, EngineChoice, ExportKeys, GroupKeys, KeyInfo,
     ListenTls, PoolKind, RequestKeys, SameDevice, Sandbox, SchedulerWord, ServerKeys, Source,

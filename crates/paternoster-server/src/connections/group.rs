@@ -2,10 +2,11 @@
 
 use paternoster::GroupId;
 
+use super::reload::Plan;
 use super::{Connections, DiskOwner};
 use crate::config::ROOT;
 use crate::ctl::{GroupError, GroupInForce};
-use crate::messages::GroupSettings;
+use crate::messages::{GroupOnDisk, GroupSettings};
 
 impl Connections {
     /// Changes what is set of a group, and returns what is in force then; none if the disk has no
@@ -23,20 +24,13 @@ impl Connections {
             let (disk, scheduler) = (disk.clone(), kind.name().to_owned());
             return Some(Err(GroupError::NoLimits { disk, scheduler }));
         }
-        owner.administer(|elevator, now| {
-            let group = &elevator.groups()[id];
-            let (own, on_device) = settings.weights(group, disk);
-            let weights_change = (own, on_device) != (group.configured(), group.on_device());
-            let before = *group.limits();
-            let limits = settings.limits(before);
-            if weights_change {
-                elevator.set_weight(now, id, own);
-                elevator.set_device_weights(now, id, on_device);
-            }
-            if limits != before {
-                elevator.set_group_limits(now, id, limits);
-            }
-        });
+        let known = &owner.engine().elevator().groups()[id];
+        let (weights, on_device) = settings.weights(known, disk);
+        let limits = settings.limits(*known.limits());
+        let wanted = GroupOnDisk { path: group.clone(), weights, on_device, limits };
+        let mut plan = Plan::default();
+        self.plan_group(owner, &wanted, &mut plan);
+        plan.apply(owner);
         let in_force = &owner.engine().elevator().groups()[id];
         Some(Ok(GroupInForce::of(group, in_force, disk, kind.has_weights())))
     }

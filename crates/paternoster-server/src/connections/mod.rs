@@ -21,6 +21,7 @@ mod faulty;
 mod greatest_rate;
 mod group;
 mod hold;
+mod journal;
 mod own_site;
 mod quiesce;
 mod recording;
@@ -59,6 +60,7 @@ use self::register::Register;
 pub(crate) use self::removal::{ClientsOf, End, Removal, Removed};
 use self::removal::{Flusher, Going};
 use self::shutdown::{Patience, ShuttingDown};
+use self::stat::elevator_now;
 use self::targets::UnmetTargets;
 pub(crate) use self::tenants::{Tenant, Tenants};
 pub(crate) use self::transport::{Transport, nbd};
@@ -67,6 +69,7 @@ use crate::clients::{ClientId, Export, Gone};
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::config::{DiskConfig, Identity};
+use crate::journal::Journal;
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeMessage, VolumeState};
 use crate::peer::Peer;
@@ -293,8 +296,8 @@ impl Connections {
 
     /// The doors, and this thread as they know it.
     fn doors<'a>(&'a mut self, owner: &'a mut DiskOwner) -> (&'a mut Doors, OwnSite<'a>) {
-        let Self { tenants, register, doors, .. } = self;
-        (doors, OwnSite { owner, tenants, register })
+        let Self { label, tenants, register, doors, .. } = self;
+        (doors, OwnSite { owner, tenants, register, volumes: &label.volumes })
     }
 }
 
@@ -315,6 +318,9 @@ impl Front<Scheduler> for Connections {
     fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
         if outcome.result.is_err() {
             self.report_faults(owner);
+        }
+        if let Some(journal) = &mut owner.trace().journal {
+            journal.done(&outcome);
         }
         match Door::of(outcome.tag) {
             Door::Nbd | Door::VhostUser => {
@@ -360,6 +366,7 @@ impl Front<Scheduler> for Connections {
                     }
                 }
                 Message::EndRecording => end_recording(owner),
+                Message::Journal(message) => self.tell_journal(owner, message),
                 Message::SetGroup(settings, sender) => {
                     if let Some(answer) = self.set_group(owner, &settings) {
                         // Whoever asked may have gone.
@@ -389,6 +396,13 @@ impl Front<Scheduler> for Connections {
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         let (doors, mut site) = self.doors(owner);
         doors.round_over(&mut site);
+        let has_replied = |journal: &Journal| journal.has_ended_some();
+        if owner.trace().journal.as_deref().is_some_and(has_replied) {
+            let now = elevator_now(owner);
+            if let Some(journal) = &mut owner.trace().journal {
+                journal.round_over(now);
+            }
+        }
         for sentence in self.greatest_rate.measure(owner.now(), owner.engine().elevator()) {
             tracing::warn!(disk = self.label.config.name, "{sentence}");
         }

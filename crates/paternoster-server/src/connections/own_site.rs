@@ -6,17 +6,18 @@ use paternoster::scheduler::Work;
 use paternoster::{Instant, IocId, PlugRules};
 use paternoster_disk::{Command, CommandOp, Extent, FrontToken, Ring, Token};
 
-use super::register::{Register, Registered};
+use super::journal::recorded;
+use super::register::Register;
 use super::stat::elevator_now;
-use super::{DiskOwner, Door, Tenants};
+use super::{DiskOwner, Door, Tenants, Volumes};
 use crate::clients::{ClientId, Export, HeldBack, Question, Site, TenantId};
-use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
 pub(crate) struct OwnSite<'a> {
     pub(crate) owner: &'a mut DiskOwner,
     pub(super) tenants: &'a mut Tenants,
     pub(super) register: &'a mut Register,
+    pub(super) volumes: &'a Volumes,
 }
 
 impl OwnSite<'_> {
@@ -28,17 +29,29 @@ impl OwnSite<'_> {
     /// The I/O context of a client, made at its first command.
     pub(crate) fn io_context(&mut self, client: ClientId) -> IocId {
         let client = self.register.client(client);
-        *client.ioc.get_or_insert_with(|| {
-            let Registered { export, number, .. } = client;
-            let tenant = &self.tenants[export.tenant];
-            self.owner.administer(|elevator, now| {
-                let ioc = elevator.add_io_context(now, export.io_prio, tenant.group);
-                if let Some(recording) = &mut elevator.trace().recording {
-                    recording.add(ioc, Client::new(export.connection(*number), tenant));
-                }
-                ioc
-            })
-        })
+        if let Some(ioc) = client.ioc {
+            return ioc;
+        }
+        let (tenants, volumes) = (&*self.tenants, self.volumes);
+        let tenant = &tenants[client.export.tenant];
+        let (prio, group) = (client.export.io_prio, tenant.group);
+        let ioc = self.owner.administer(|elevator, now| elevator.add_io_context(now, prio, group));
+        if self.owner.trace().wants_clients() {
+            let recorded = recorded(self.owner, client, tenant, volumes);
+            self.owner.trace().add_client(ioc, recorded);
+        }
+        client.ioc = Some(ioc);
+        ioc
+    }
+
+    /// Notes in the journal, if there is one, that a command has come.
+    pub(crate) fn note_arrival(&mut self, command: &Command) {
+        if self.owner.trace().journal.is_some() {
+            let now = elevator_now(self.owner);
+            if let Some(journal) = &mut self.owner.trace().journal {
+                journal.arrived(now, command);
+            }
+        }
     }
 
     /// What the disk's elevator says of merging.
@@ -57,7 +70,9 @@ impl OwnSite<'_> {
         op: CommandOp,
     ) {
         let ioc = self.io_context(client);
-        self.owner.submit(Command { tag: door.tag(key), volume: export.volume, ioc, op });
+        let command = Command { tag: door.tag(key), volume: export.volume, ioc, op };
+        self.note_arrival(&command);
+        self.owner.submit(command);
     }
 
     /// Tells the accounts of the scheduler what holds a tenant's commands back before they reach

@@ -5,7 +5,7 @@ use std::sync::Weak;
 use paternoster::TimedEvents;
 
 use super::{Connections, DiskOwner};
-use crate::recording::{Client, Paths, Recorded, Recording};
+use crate::recording::{Paths, Recorded, Recording};
 
 impl Connections {
     /// Begins a recording for `reader`, and returns the paths of the groups; nothing where somebody
@@ -15,10 +15,8 @@ impl Connections {
         if owner.trace().recording.is_some() {
             return None;
         }
-        let clients = self.register.by_io_context();
-        let clients = clients.into_iter().map(|(ioc, client)| {
-            (ioc, Client::new(client.name(), &self.tenants[client.export.tenant]))
-        });
+        let clients = self.recorded(owner).into_iter();
+        let clients = clients.map(|(ioc, client)| (ioc, client.party));
         owner.trace().recording = Some(Box::new(Recording::new(reader, clients.collect())));
         let root = owner.engine().elevator().groups().root();
         let tenants = self.tenants.iter().map(|(_, tenant)| (tenant.group, tenant.path.clone()));

@@ -4,20 +4,39 @@
 use paternoster::{DeviceWeights, GroupId, GroupLimits, Weight, Weights};
 use serde_json::Value;
 
+use super::journal::note_changes;
 use super::{Connections, DiskOwner};
 use crate::config::{GroupKeys, Keys as _};
 use crate::ctl::Change;
 use crate::messages::{FileDisk, GroupOnDisk};
 
-/// What has to be done for the groups to be as the file says.
+/// What has to be done for groups to be as the file says, or a request.
 #[derive(Debug, Default)]
-struct Plan {
+pub(super) struct Plan {
     /// Groups whose weights differ.
     weights: Vec<(GroupId, Weights, DeviceWeights)>,
     /// Groups whose limits differ.
     limits: Vec<(GroupId, GroupLimits)>,
     /// The same and what differs of the disk's keys, to be shown.
     changes: Vec<Change>,
+}
+
+impl Plan {
+    /// Does it. Returns what was otherwise.
+    pub(super) fn apply(self, owner: &mut DiskOwner) -> Vec<Change> {
+        let Self { weights, limits, changes } = self;
+        owner.administer(|elevator, now| {
+            for (group, weights, on_device) in weights {
+                elevator.set_weight(now, group, weights);
+                elevator.set_device_weights(now, group, on_device);
+            }
+            for (group, limits) in limits {
+                elevator.set_group_limits(now, group, limits);
+            }
+        });
+        note_changes(owner, &changes);
+        changes
+    }
 }
 
 impl Connections {
@@ -28,17 +47,9 @@ impl Connections {
 
     /// Makes the disk as the file says. Returns what was in force otherwise.
     pub(super) fn reload(&mut self, owner: &mut DiskOwner, file: &FileDisk) -> Vec<Change> {
-        let Plan { weights, limits, changes } = self.plan(owner, file);
+        let plan = self.plan(owner, file);
         self.apply_settings(owner, &file.disk);
-        owner.administer(|elevator, now| {
-            for (group, weights, on_device) in weights {
-                elevator.set_weight(now, group, weights);
-                elevator.set_device_weights(now, group, on_device);
-            }
-            for (group, limits) in limits {
-                elevator.set_group_limits(now, group, limits);
-            }
-        });
+        let changes = plan.apply(owner);
         for change in &changes {
             tracing::info!(disk = self.label.config.name, "the file changes {change}");
         }
@@ -49,10 +60,15 @@ impl Connections {
         let changes = self.changed_settings(owner, &file.disk);
         let mut plan = Plan { changes, ..Plan::default() };
         for group in &file.groups {
-            self.plan_weights(owner, group, &mut plan);
-            self.plan_limits(owner, group, &mut plan);
+            self.plan_group(owner, group, &mut plan);
         }
         plan
+    }
+
+    /// Adds to a plan what has to be done for a group.
+    pub(super) fn plan_group(&self, owner: &DiskOwner, group: &GroupOnDisk, plan: &mut Plan) {
+        self.plan_weights(owner, group, plan);
+        self.plan_limits(owner, group, plan);
     }
 
     fn plan_weights(&self, owner: &DiskOwner, file: &GroupOnDisk, plan: &mut Plan) {

@@ -7,6 +7,7 @@ use paternoster::scheduler::Scheduler as _;
 use paternoster::{Administration, Elevator, Instant, SchedulerKind};
 use serde_json::Value;
 
+use super::journal::note_changes;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
 use crate::config::DiskConfig;
@@ -37,7 +38,9 @@ impl Connections {
         }
         let rotational = owner.engine().elevator().device().rotational;
         let wanted = self.label.config.with(set, rotational).map_err(SettingError::Refused)?;
+        let changes = self.changed_settings(owner, &wanted);
         self.apply_settings(owner, &wanted);
+        note_changes(owner, &changes);
         let names = set.0.iter().map(|(name, value)| format!("{name}={value}"));
         let names: Vec<_> = names.collect();
         let disk = &self.label.config.name;

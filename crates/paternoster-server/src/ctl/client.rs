@@ -19,8 +19,9 @@ use tokio::net::UnixStream;
 use super::group::{GroupAnswer, GroupChange, GroupQuestion};
 use super::hand_over::HandOverAnswer;
 use super::place::VARIABLE;
+use super::record::{RecordQuestion, RecordingsAnswer};
 use super::reload::{ReloadAnswer, ReloadMode};
-use super::resources::{GROUPS, HANDOVER, SETTINGS, TRACE};
+use super::resources::{GROUPS, HANDOVER, RECORDINGS, SETTINGS, TRACE};
 use super::settings::{DiskChange, SettingsAnswer};
 use super::trace::TraceQuestion;
 use crate::stat::{Detail, Stat};
@@ -195,6 +196,36 @@ pub fn arm_hand_over(path: &Path) -> Result<HandOverAnswer, CtlError> {
 fn hand_over(path: &Path, method: Method) -> Result<HandOverAnswer, CtlError> {
     let version = |answer: &HandOverAnswer| answer.version;
     ask(path, method, HANDOVER, Bytes::new(), version).map(|(_, answer)| answer)
+}
+
+/// Has the server on this control socket write a disk's requests to files.
+pub fn start_recording(path: &Path, what: &RecordQuestion) -> Result<RecordingsAnswer, CtlError> {
+    let body = serde_json::to_vec(what).expect("the question has string keys only").into();
+    recordings(path, Method::POST, None, body)
+}
+
+/// Has the server on this control socket end the recording of a disk.
+pub fn stop_recording(path: &Path, disk: &str) -> Result<RecordingsAnswer, CtlError> {
+    recordings(path, Method::DELETE, Some(disk), Bytes::new())
+}
+
+/// Asks the server on this control socket how far its recordings are, or that of a disk.
+pub fn fetch_recordings(path: &Path, disk: Option<&str>) -> Result<RecordingsAnswer, CtlError> {
+    recordings(path, Method::GET, disk, Bytes::new())
+}
+
+fn recordings(
+    path: &Path,
+    method: Method,
+    disk: Option<&str>,
+    body: Bytes,
+) -> Result<RecordingsAnswer, CtlError> {
+    let query =
+        disk.map(|disk| serde_urlencoded::to_string([("disk", disk)]).expect("texts alone"));
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let version = |answer: &RecordingsAnswer| answer.version;
+    let resource = format!("{RECORDINGS}{query}");
+    ask(path, method, &resource, body, version).map(|(_, answer)| answer)
 }
 
 /// Has the server on this control socket record what a disk's scheduler decides, and hands over the

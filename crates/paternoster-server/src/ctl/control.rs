@@ -10,6 +10,7 @@ use super::catalogue_error::CatalogueError;
 use super::export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
 use super::group::{GroupAnswer, GroupChange, GroupError, GroupQuestion};
 use super::hand_over::{HandOverAnswer, HandOverError};
+use super::record::{RecordError, RecordQuestion, RecordingsAnswer};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::stat_page::{StatPage, StatQuestion};
@@ -64,6 +65,23 @@ pub trait Control: Send + Sync + 'static {
     /// Records what a disk's scheduler decides, for as long as the lines are there; for how long
     /// somebody wants them is not looked at. Called as `stat` is.
     fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError>;
+
+    /// Begins to write a disk's requests to files. Called as `stat` is, and so are the next two; no
+    /// disk is recorded unless a server says so.
+    fn start_recording(&self, question: &RecordQuestion) -> Result<RecordingsAnswer, RecordError> {
+        Err(RecordError::Unanswered { disk: question.disk.clone() })
+    }
+
+    /// Ends it, when all is written.
+    fn stop_recording(&self, disk: &str) -> Result<RecordingsAnswer, RecordError> {
+        Err(RecordError::NotRecorded { disk: disk.to_owned() })
+    }
+
+    /// How far the newest recordings are, of that disk or of all.
+    fn recordings(&self, disk: Option<&str>) -> Result<RecordingsAnswer, RecordError> {
+        _ = disk;
+        Ok(RecordingsAnswer::new(Vec::new()))
+    }
 
     /// Reads the file again and, unless it is a dry run, makes what may change while clients are
     /// served as it says. Called as `stat` is.

@@ -15,6 +15,7 @@
 //!   POST /v1/reload
 //!   GET, POST  /v1/handover       hand_over.rs
 //!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
+//!   GET, POST, DELETE  /v1/recordings     record.rs
 //!   GET  /metrics                  ../metrics, also on a TCP address of its own
 //! ```
 //!
@@ -31,8 +32,10 @@ mod hand_over;
 mod operations;
 mod place;
 mod problem;
+mod record;
 mod reload;
 mod resources;
+mod schemas;
 mod server;
 mod set_by_request;
 mod settings;
@@ -47,7 +50,8 @@ pub use answer::OnDisks;
 pub use catalogue_error::CatalogueError;
 pub use client::{
     CtlError, StatAnswer, arm_hand_over, change_settings, fetch_group, fetch_hand_over,
-    fetch_settings, fetch_stat, follow_trace, reload, set_group,
+    fetch_recordings, fetch_settings, fetch_stat, follow_trace, reload, set_group, start_recording,
+    stop_recording,
 };
 pub use control::{Control, StatError};
 pub use export::{ExportAnswer, ExportsAnswer, ExportsQuestion};
@@ -57,6 +61,7 @@ pub use hand_over::{HandOverAnswer, HandOverError};
 pub use operations::{OperationAnswer, OperationState};
 pub(crate) use place::{MODE, is_directory_to_be_made, make_directory, makes_directory};
 pub use place::{VARIABLE, default_path};
+pub use record::{RecordError, RecordQuestion, RecordingStatus, RecordingsAnswer};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode, ReloadNote};
 pub use server::{CtlServer, serve};
 pub(crate) use server::{metrics_router, serve_metrics};

@@ -31,6 +31,7 @@ use super::control::Control;
 use super::group::{GroupChange, GroupQuestion};
 use super::hand_over;
 use super::problem::{Problem, answered, failed, json, refuse};
+use super::record;
 use super::reload::ReloadMode;
 use super::resources::{self, GROUPS, METRICS, OPENAPI, RELOAD, SETTINGS, STAT, TRACE};
 use super::settings::DiskChange;
@@ -194,6 +195,7 @@ fn router(server: Arc<dyn Control>) -> Router {
         .with_state(Arc::clone(&server))
         .merge(volumes_http::router(Arc::clone(&server)))
         .merge(hand_over::router(Arc::clone(&server)))
+        .merge(record::router(Arc::clone(&server)))
         .merge(metrics_router(server))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)

@@ -19,13 +19,12 @@ use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::channel::Channel;
-use rustix::process::setpriority_process;
-use rustix::thread::gettid;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::runtime::Handle;
 
 use super::answer::Status;
+use crate::following::be_nice;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,9 +107,6 @@ impl Status for TraceError {
 /// How long a reader may leave what is sent to it.
 const STALL: Duration = Duration::from_secs(10);
 
-/// How nice who makes words of decisions is to who serves clients.
-const NICE: i32 = 15;
-
 /// The type of the answer: JSON, an object a line.
 const CONTENT_TYPE: &str = "application/jsonl";
 
@@ -125,8 +121,7 @@ pub(super) fn answer(lines: DecisionLines, span: Option<Duration>) -> io::Result
     let end = span.map(|span| Instant::now() + span);
     let runtime = Handle::current();
     thread::Builder::new().name("trace".to_owned()).spawn(move || {
-        // Of this thread alone, in Linux. Where it is refused, the words are made all the same.
-        let _ = setpriority_process(Some(gettid()), NICE);
+        be_nice();
         for text in lines {
             // An empty one is not sent, but finds out that the reader has gone. One that is there
             // and does not read keeps the disk from others no longer than that.

@@ -179,8 +179,11 @@ impl Hub {
         self.commands += 1;
         let NewCommand { tag, op } = new;
         let id = self.in_flight.insert(FarCommand { thread, tag, client });
+        let ioc = site.io_context(client);
         let volume = site.export(client).volume;
-        Command { tag: Door::Nbd.tag(id.data().as_ffi()), volume, ioc: site.io_context(client), op }
+        let command = Command { tag: Door::Nbd.tag(id.data().as_ffi()), volume, ioc, op };
+        site.note_arrival(&command);
+        command
     }
 
     /// Cancels commands that have come after the end began. Returns the units of work.

@@ -275,12 +275,20 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.end_flight(rq);
         let request = &self.cx.requests[rq];
-        let (name, group, sectors) = (request.name(), request.group, request.sectors);
+        let completed = ElevatorEvent::Completed {
+            rq: request.name(),
+            key: rq,
+            group: request.group,
+            ioc: request.ioc,
+            op: request.op,
+            sector: request.sector,
+            sectors: request.sectors,
+        };
         self.stats.completed(self.cx.now, request);
         if request.bound {
             self.scheduler.complete(&mut self.cx, rq);
         }
-        self.emit(Event::Elevator(ElevatorEvent::Completed { rq: name, key: rq, group, sectors }));
+        self.emit(Event::Elevator(completed));
         let user_data = self.free(rq);
         Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }
@@ -522,9 +530,18 @@ impl<S: Scheduler> Elevator<S> {
         request.dispatched = self.cx.now;
         self.queued -= 1;
         self.cx.in_device += 1;
-        let (name, group) = (request.name(), request.group);
+        let group = request.group;
+        let dispatched = ElevatorEvent::Dispatched {
+            rq: request.name(),
+            key: rq,
+            group,
+            ioc: request.ioc,
+            op: request.op,
+            sector: request.sector,
+            sectors: request.sectors,
+        };
         let was_last = self.stats.dispatched(self.cx.now, request);
-        self.emit(Event::Elevator(ElevatorEvent::Dispatched { rq: name, key: rq, group }));
+        self.emit(Event::Elevator(dispatched));
         if was_last {
             self.emit(Event::Elevator(ElevatorEvent::GroupWaitsNoMore { group }));
         }

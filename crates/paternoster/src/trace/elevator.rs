@@ -61,6 +61,14 @@ events! {
         key: RequestId,
         /// Its group.
         group: GroupId,
+        /// The I/O context that submitted its first bio.
+        ioc: IocId,
+        /// Its operation.
+        op: Op,
+        /// Its first sector.
+        sector: Sector,
+        /// Its length.
+        sectors: SectorCount,
     };
     /// *Ours:* the device could not take a dispatched request; it was requeued.
     Requeued => "R" {
@@ -79,6 +87,12 @@ events! {
         key: RequestId,
         /// Its group.
         group: GroupId,
+        /// The I/O context that submitted its first bio.
+        ioc: IocId,
+        /// Its operation.
+        op: Op,
+        /// Its first sector.
+        sector: Sector,
         /// Its length.
         sectors: SectorCount,
     };

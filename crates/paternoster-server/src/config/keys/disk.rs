@@ -33,6 +33,7 @@ const SYNC: Whole<u32> = Whole::new(0..=10_000_000, "µs");
 const PER_KIB: Whole<u32> = Whole::new(0..=1_000_000, "ns");
 const CONNECTIONS: Whole<u32> = Whole::new(1..=64, "connections");
 const SYNC_DEPTH: Whole<u32> = Whole::new(1..=64, "volumes");
+const RECORD_RING: Size = Size::within(0..=1 << 30);
 const CAPACITY: Size = Size::within(1..=i64::MAX.cast_unsigned());
 const VOLUMES: Whole<u32> = Whole::new(1..=100_000, "volumes");
 const RESENDS: Whole<u32> = Whole::new(0..=1000, "times");
@@ -170,6 +171,10 @@ keys! {
             "Whether connection threads hold back a client's reads and writes until they have \
              received all that it has sent, so that neighbours merge and cross together. No \
              effect with `threads = 1`. `ctl get DISK plug` shows it.";
+        record_ring: u64 = 16 << 20, RECORD_RING, restart, default "`\"16M\"`";
+            "Memory for the newest requests of the disk, some 60,000 with 16 MiB, which \
+             [`ctl record last`](recording.md) writes to files. It is taken as it is filled. 0 \
+             keeps none.";
         cpu_dma_latency: Option<Nanos> = None, LATENCY, restart, default "as the machine has it";
             "Longest wake-up time of idle processors while the server runs. The server writes it \
              to `/dev/cpu_dma_latency`, which is root's, or does not start. It holds for all \

@@ -215,8 +215,8 @@ impl Span {
     }
 }
 
-/// The duration that a text says, with its unit.
-pub(crate) fn parse_span(text: &str) -> Option<Nanos> {
+/// The duration that a text says, with its unit; none if it is no duration.
+pub fn parse_span(text: &str) -> Option<Nanos> {
     let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let digits = text.strip_suffix(unit)?;
     let (_, nanos) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
