@@ -27,8 +27,8 @@ pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
 pub(crate) use names::job_names;
 pub use steady::{Steady, SteadySample};
-pub use table::table;
 pub(crate) use table::{Subject, shares_note, short_time, table_of};
+pub use table::{table, tables_side_by_side};
 pub(crate) use together::Together;
 
 use std::borrow::Cow;

@@ -44,15 +44,59 @@ pub(crate) struct Subject<'a> {
 ///
 /// If there are not as many results as jobs.
 pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
+    with_subjects(jobs, results, |subjects| {
+        let mut text = table_of("JOB", subjects, &sums_by_group(&jobs.jobs, results));
+        text += &shares_note("jobs", subjects).unwrap_or_default();
+        text + &what_jobs_lack(jobs, results)
+    })
+}
+
+/// Returns one table of several runs of the same jobs, each with its name: the rows of a job stand
+/// one below the other. What is to be said of one run alone stands below, with its name.
+///
+/// # Panics
+///
+/// If a run has not as many results as there are jobs.
+pub fn tables_side_by_side(jobs: &Jobs, runs: &[(String, &[JobResult])]) -> String {
+    let mut rows: IndexMap<Vec<String>, Vec<Vec<String>>> = IndexMap::new();
+    let mut notes = String::new();
+    for (name, results) in runs {
+        let groups = sums_by_group(&jobs.jobs, results);
+        for mut row in with_subjects(jobs, results, |subjects| rows_of(subjects, &groups)) {
+            let figures = row.split_off(3);
+            rows.entry(row).or_default().push([vec![name.clone()], figures].concat());
+        }
+        let lines = what_jobs_lack(jobs, results);
+        notes.extend(lines.lines().map(|line| format!("{name}: {line}\n")));
+    }
+    let [group, op, figures @ ..] = COLUMNS;
+    let mut table = plain_table([&["JOB", group, op, "SCHEDULER"], &figures[..]].concat(), 4);
+    for (subject, runs) in rows {
+        for run in runs {
+            table.add_row([subject.clone(), run].concat());
+        }
+    }
+    table_text(&table) + &notes
+}
+
+/// Has `use_them` use what a table of jobs is of.
+fn with_subjects<T>(
+    jobs: &Jobs,
+    results: &[JobResult],
+    use_them: impl FnOnce(&[Subject<'_>]) -> T,
+) -> T {
     let entries = entries(&jobs.jobs, results);
     let subjects = entries.iter().map(|entry| Subject {
         name: entry.name(),
         group: entry.group(&jobs.jobs),
         result: &entry.result,
     });
-    let subjects: Vec<_> = subjects.collect();
-    let mut text = table_of("JOB", &subjects, &sums_by_group(&jobs.jobs, results));
-    text += &shares_note("jobs", &subjects).unwrap_or_default();
+    use_them(&subjects.collect::<Vec<_>>())
+}
+
+/// A line for each job that ended with an error, or of which nothing counts.
+fn what_jobs_lack(jobs: &Jobs, results: &[JobResult]) -> String {
+    let mut text = String::new();
     for (name, result) in job_names(&jobs.jobs).into_iter().zip(results) {
         if let Some(error) = &result.error {
             let _ = writeln!(text, "{name} ended with error {}: {error}", error.number());
@@ -74,30 +118,37 @@ pub(crate) fn table_of(
     subjects: &[Subject<'_>],
     groups: &IndexMap<&str, DirectionResult>,
 ) -> String {
+    let mut table = plain_table([&[kind], &COLUMNS[..]].concat(), 3);
+    table.add_rows(rows_of(subjects, groups));
+    table_text(&table)
+}
+
+/// The rows of a table; the first three columns say whose each is.
+fn rows_of(subjects: &[Subject<'_>], groups: &IndexMap<&str, DirectionResult>) -> Vec<Vec<String>> {
     let directions = || subjects.iter().flat_map(|subject| &subject.result.directions);
     let all = All {
         rate: directions().map(rate).sum(),
         together_bytes: directions().map(|direction| direction.together_bytes).sum(),
     };
-    let mut table = plain_table([&[kind], &COLUMNS[..]].concat(), 3);
+    let mut rows = Vec::new();
     for Subject { name, group, result } in subjects {
         for direction in DataDirection::ALL {
             let result = &result.directions[direction as usize];
             if result.ios > 0 {
                 let op = ["read", "write", "trim"][direction as usize];
-                table.add_row(row([name, group, op], result, &all));
+                rows.push(row([name, group, op], result, &all));
             }
         }
         if result.syncs.moments().count() > 0 {
-            table.add_row(sync_row([name, group, "sync"], result));
+            rows.push(sync_row([name, group, "sync"], result));
         }
     }
     if groups.len() > 1 {
         for (group, result) in groups {
-            table.add_row(row(["", group, "all"], result, &all));
+            rows.push(row(["", group, "all"], result, &all));
         }
     }
-    table_text(&table)
+    rows
 }
 
 /// Says of which times the two shares of a table are; nothing where there is one subject alone.

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
+use paternoster::{Hierarchy, Hz, Kernel, Nanos};
 use paternoster_lab::host::{CORES, host_names};
 use paternoster_lab::report::Window;
+use paternoster_scene::Scheduler;
 
 use crate::{device, tunable};
 
@@ -28,10 +29,11 @@ pub(crate) struct Args {
     // Its help names all devices.
     #[arg(long, value_name = "NAME|FILE", help = device::help())]
     pub(super) device: String,
-    /// The scheduler.
-    #[arg(long, value_name = "NAME", default_value = "none")]
-    pub(super) scheduler: SchedulerKind,
-    /// Set a tunable of the scheduler, by its name and unit in sysfs. May be repeated.
+    /// The scheduler, with its tunables, such as `cfq:slice_idle=0`. May be repeated: the jobs run
+    /// under each, and what they got stands side by side.
+    #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]", default_value = "none")]
+    pub(super) schedulers: Vec<Scheduler>,
+    /// Set a tunable of each scheduler, by its name and unit in sysfs. May be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable::parse)]
     pub(super) tunables: Vec<(String, i64)>,
     /// How groups share the device, for cfq.
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     /// The seed of all random numbers.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(super) seed: u64,
-    /// Print the report in fio's JSON instead of a table.
+    /// Print the report in fio's JSON instead of a table; of several schedulers, an array of them.
     #[arg(long)]
     pub(super) json: bool,
     /// Also write a self-contained HTML page with charts of the run, and with every decision of a

@@ -4,6 +4,7 @@
 //! ```text
 //!   args.rs     the command line
 //!   mod.rs      files in, the run, files out
+//!   several.rs  the same under several schedulers
 //!   report.rs   what is printed: a table, or fio's JSON
 //!   page.rs     what stands on the page
 //! ```
@@ -12,6 +13,7 @@ mod args;
 mod decision_log;
 mod page;
 mod report;
+mod several;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -30,6 +32,7 @@ use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
 use paternoster_model::read_input;
 use paternoster_model::{Model, device_names, read_device};
+use paternoster_scene::Scheduler;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
@@ -47,11 +50,7 @@ use paternoster_cli::output;
 const INTERRUPTED: u8 = 128;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    tunable::check_once(&args.tunables)?;
-    let kernel = args.kernel.unwrap_or_default();
-    for (name, value) in &args.tunables {
-        args.scheduler.tunable_of(kernel, name)?.accepts(*value)?;
-    }
+    check_tunables(args)?;
     let (device, device_texts) = read_device(&args.device, args.seed)?;
     let read = |path: &PathBuf| {
         read_input(path).with_context(|| format!("cannot read {}", path.display()))
@@ -63,7 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     say_notes(&jobs);
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
-    let setup = set_up(args, &host, device.as_ref());
+    let first = match &args.schedulers[..] {
+        [one] => one,
+        several => return several::run(args, several, &jobs, &host),
+    };
+    let setup = set_up(args, first, &host, device.as_ref());
     for note in weights_note::notes(&jobs, &setup) {
         eprintln!("paternoster-lab: {note}");
     }
@@ -114,6 +117,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     logged?;
     Ok(exit_code(&outcome))
+}
+
+/// Each is set once, of a scheduler that has it.
+fn check_tunables(args: &Args) -> Result<()> {
+    let kernel = args.kernel.unwrap_or_default();
+    for Scheduler { kind, tunables } in &args.schedulers {
+        tunable::check_once(&[&tunables[..], &args.tunables].concat())?;
+        for (name, value) in &args.tunables {
+            kind.tunable_of(kernel, name)?.accepts(*value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Says what of the jobs changes nothing, or means something else than it may seem to.
@@ -225,9 +240,9 @@ fn written_file(path: &str) -> Result<Box<dyn Write + Send>> {
 }
 
 /// What the command line says of the run, beside the jobs.
-fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
-    let mut setup = Setup::new(args.scheduler);
-    setup.tunables.clone_from(&args.tunables);
+fn set_up(args: &Args, scheduler: &Scheduler, host: &Host, device: &dyn Model) -> Setup {
+    let mut setup = Setup::new(scheduler.kind);
+    setup.tunables = [&scheduler.tunables[..], &args.tunables].concat();
     setup.hierarchy = args.hierarchy;
     setup.kernel = args.kernel;
     host.set_up(&mut setup, device);

@@ -17,11 +17,16 @@ use serde::Serialize;
 use super::args::Args;
 
 pub(super) fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
-    let (table, device) = (table(jobs, &outcome.results), device_line(&outcome.device));
+    format!("{}\n{}", table(jobs, &outcome.results), below(setup, jobs, outcome))
+}
+
+/// What stands below a table: what the device and the cores did, and what is to be said.
+pub(super) fn below(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
+    let device = device_line(&outcome.device);
     let interrupted = interrupted_note(outcome).map_or(String::new(), |note| note + "\n");
     let drained = drained_note(jobs, &outcome.results).unwrap_or_default();
     let cores = cores_line(setup, outcome);
-    format!("{table}\n{interrupted}{device}\n{cores}{}{drained}", order_note(&outcome.device))
+    format!("{interrupted}{device}\n{cores}{}{drained}", order_note(&outcome.device))
 }
 
 /// Says of a run that was ended before its jobs were that it was.

@@ -4,6 +4,7 @@ mod decisions;
 mod interrupted;
 mod job_options;
 mod posts;
+mod several;
 mod shares;
 
 use std::path::Path;
