@@ -24,6 +24,8 @@ pub(crate) enum Bench {
     Shares(Shares),
     /// What the laboratory predicts of a server beside what the server does
     Predict(Program),
+    /// What a replay of a recorded server predicts under other schedulers, beside what it does
+    Replay(Program),
     /// Throughput, shares and a victim's latency under schedulers over modelled devices
     Depth(Program),
     /// What a client keeps of a disk beside one that thinks
@@ -95,6 +97,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             }
         }
         Bench::Predict(args) => program("predict", &args.options),
+        Bench::Replay(args) => program("replay", &args.options),
         Bench::Depth(args) => program("depth", &args.options),
         Bench::Thinkers(args) => program("thinkers", &args.options),
         Bench::Speed(args) => program("speed", &args.options),

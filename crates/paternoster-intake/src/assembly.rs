@@ -14,8 +14,8 @@
 //! The block layer flushes of its own accord, too: before and behind a write that has to be
 //! durable. Such a flush is nobody's, and is left out where there are arrivals.
 //!
-//! A recording of the server has commands that no device got: flushes, and what was refused. They
-//! complete without a dispatch.
+//! A recording of the server has commands that no device got: flushes, trims of less than the disk
+//! trims, what was refused. Its sidecar says of each request that it has had its reply, and when.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -35,6 +35,9 @@ const SECTOR: u64 = 512;
 /// its end, then, as the tracer has lost that.
 const OUTSTANDING: usize = 100_000;
 
+/// How many wait for the first until the sidecar is asked whether it has had its reply.
+const WAITING: usize = 1_000;
+
 /// The requests of a trace of events.
 pub(crate) struct Assembly {
     events: Box<dyn Events>,
@@ -43,6 +46,8 @@ pub(crate) struct Assembly {
     /// Events that were read before the rest.
     read: VecDeque<Event>,
     companion: Option<Companion>,
+    /// Requests that have completed, and that it does not have.
+    missing: u64,
     /// In the order of arrival; the first has the number `first`.
     requests: VecDeque<Pending>,
     first: u64,
@@ -92,13 +97,18 @@ impl Assembly {
         surveyed: Surveyed,
         companion: Option<Companion>,
     ) -> Self {
-        let Surveyed { survey, devices, first: read } = surveyed;
+        let Surveyed { mut survey, devices, first: read } = surveyed;
+        if companion.is_some() {
+            // Replies there are since the recording began, not since its first request.
+            survey.begin = 0;
+        }
         Self {
             events,
             survey,
             devices,
             read,
             companion,
+            missing: 0,
             requests: VecDeque::new(),
             first: 0,
             by_sector: BTreeSet::new(),
@@ -134,10 +144,24 @@ impl Assembly {
         event.time.saturating_sub(self.survey.begin)
     }
 
+    /// Whether the sidecar has a reply to the first, without which others wait.
+    fn is_answered(&mut self) -> Result<bool, Error> {
+        let Some(companion) = &mut self.companion else { return Ok(false) };
+        match self.requests.front() {
+            Some(first) if self.requests.len() > WAITING => companion.has(first.sequence),
+            _ => Ok(false),
+        }
+    }
+
     fn take_first(&mut self) -> Result<Option<Request>, Error> {
         let Some(mut pending) = self.requests.pop_front() else { return Ok(None) };
         let number = self.first;
         self.first += 1;
+        let (sequence, mut is_answered) = (pending.sequence, false);
+        if let Some(companion) = &mut self.companion {
+            is_answered = companion.complete(sequence, &mut pending.request)?;
+            self.missing += u64::from(pending.is_done && !is_answered);
+        }
         if !pending.is_done {
             self.by_sector.remove(&(pending.sector, number));
             self.new_flushes.remove(&number);
@@ -145,9 +169,7 @@ impl Assembly {
             // What was dispatched lately is outstanding at the end of the trace.
             let dispatched = pending.request.dispatched.filter(|_| self.completes());
             let is_lost = dispatched.is_some_and(|at| self.last - at > self.longest_time);
-            self.unpaired.dispatches += u64::from(is_lost);
-        } else if let Some(companion) = &mut self.companion {
-            companion.complete(pending.sequence, &mut pending.request)?;
+            self.unpaired.dispatches += u64::from(is_lost && !is_answered);
         }
         Ok(Some(pending.request))
     }
@@ -159,8 +181,8 @@ impl Assembly {
             if lost > 0 {
                 findings.warn(Warning::LostRequests { count: lost });
             }
-            if companion.missing > 0 {
-                findings.warn(Warning::NotInSidecar { count: companion.missing });
+            if self.missing > 0 {
+                findings.warn(Warning::NotInSidecar { count: self.missing });
             }
             findings.set_recorded(std::mem::take(&mut companion.recorded));
         }
@@ -174,7 +196,8 @@ impl Assembly {
         }
         // Some are always lost where a trace begins and ends: a hundredth is allowed.
         let completions = completions - at_the_begin;
-        if 100 * completions.max(dispatches) > self.first {
+        let by_events = self.companion.is_none();
+        if by_events && 100 * completions.max(dispatches) > self.first {
             findings.warn(Warning::Unpaired { completions, dispatches });
         }
         Ok(())
@@ -192,6 +215,8 @@ impl Assembly {
             }
             Point::Requeued => self.requeue(event),
             point if point == arrival => self.arrive(event, findings),
+            // That is of no device, and the sidecar's to say.
+            _ if self.companion.is_some() && event.error != 0 => {}
             point if Some(point) == self.survey.completion => self.complete(event),
             _ => {}
         }
@@ -284,11 +309,8 @@ impl Assembly {
         let issues = self.survey.issues;
         if event.kind.op == Op::Flush {
             // The block layer's own are nobody's, and some kernels tell of one twice.
-            let mut first = if issues { self.flushes.pop_first() } else { None };
-            if !issues || self.companion.is_some() {
-                first = first.or_else(|| self.new_flushes.pop_first());
-            }
-            if let Some(number) = first {
+            let flushes = if issues { &mut self.flushes } else { &mut self.new_flushes };
+            if let Some(number) = flushes.pop_first() {
                 let pending = self.pending(number);
                 pending.request.completed = Some(time);
                 pending.request.error = Some(event.error).filter(|&errno| errno != 0);
@@ -298,9 +320,6 @@ impl Assembly {
         }
         let (mut left, mut longest_time) = (event.len, self.longest_time);
         self.find(event, |pending| !issues || pending.request.dispatched.is_some());
-        if self.common.is_empty() && self.companion.is_some() {
-            self.find(event, |_| true);
-        }
         let found = self.each_found(|pending, overlap| {
             if left == 0 {
                 return false;
@@ -323,8 +342,7 @@ impl Assembly {
         self.longest_time = longest_time;
         if found {
             self.unpaired.has_paired = true;
-        } else if self.companion.is_none() || event.error == 0 {
-            // Else the server says once more how a request ended that the device was done with.
+        } else {
             self.unpaired.completions += 1;
             self.unpaired.at_the_begin += u64::from(!self.unpaired.has_paired);
         }
@@ -379,7 +397,8 @@ impl Requests for Assembly {
     fn next(&mut self, findings: &mut Findings) -> Result<Option<Request>, Error> {
         loop {
             let is_due = self.has_ended || self.requests.len() > OUTSTANDING;
-            if self.requests.front().is_some_and(|pending| pending.is_done || is_due) {
+            let is_done = self.requests.front().is_some_and(|pending| pending.is_done || is_due);
+            if is_done || self.is_answered()? {
                 return self.take_first();
             }
             if self.has_ended {

@@ -8,11 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 
 use paternoster_trace::sidecar::{
-    Block, Change, Lost, Meta, Party, Reader, RecordedRequest, SidecarError,
+    Block, Change, Lost, Meta, Party, Reader, RecordedRequest, RequestFlags, SidecarError,
 };
 
 use crate::error::{Error, Place};
 use crate::request::{Replied, Request};
+
+/// How many requests are kept whose turn has not come.
+const AHEAD: usize = 500_000;
 
 /// What a recording says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +36,6 @@ pub(crate) struct Companion {
     /// By the lower half of the sequence of their Q, as blktrace has it.
     ahead: HashMap<u32, RecordedRequest>,
     pub(crate) recorded: Recorded,
-    /// Requests of blktrace's file that it does not have.
-    pub(crate) missing: u64,
     has_ended: bool,
 }
 
@@ -44,24 +45,39 @@ impl Companion {
             reader: Reader::new(bytes).map_err(of_sidecar)?,
             ahead: HashMap::new(),
             recorded: Recorded::default(),
-            missing: 0,
             has_ended: false,
         })
     }
 
-    /// Adds to a request that has completed what the file has of it, by the sequence of its Q.
-    pub(crate) fn complete(&mut self, sequence: u32, request: &mut Request) -> Result<(), Error> {
-        while !self.ahead.contains_key(&sequence) && self.read()? {}
-        let Some(found) = self.ahead.remove(&sequence) else {
-            self.missing += 1;
-            return Ok(());
-        };
+    /// Whether it has the request of that Q. Reads on until it is known, or too much is kept.
+    pub(crate) fn has(&mut self, sequence: u32) -> Result<bool, Error> {
+        while !self.ahead.contains_key(&sequence) {
+            if self.ahead.len() >= AHEAD || !self.read()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds to a request what the file has of it, by the sequence of its Q. Returns whether it has
+    /// something.
+    pub(crate) fn complete(&mut self, sequence: u32, request: &mut Request) -> Result<bool, Error> {
+        if !self.has(sequence)? {
+            return Ok(false);
+        }
+        let found = self.ahead.remove(&sequence).expect("it is there");
         request.op = found.op;
         request.len = found.len.into();
         request.offset += u64::from(found.within);
-        request.error = Some(found.error).filter(|&errno| errno != 0).or(request.error);
+        request.error = Some(found.error).filter(|&errno| errno != 0);
+        if found.flags.contains(RequestFlags::NO_REPLY) {
+            request.completed = None;
+            return Ok(true);
+        }
+        // No device was done with a flush, or with what was refused.
+        request.completed = request.completed.or(Some(found.reply));
         request.replied = Some(Replied { at: found.reply, after: found.after });
-        Ok(())
+        Ok(true)
     }
 
     /// Reads it to its end.

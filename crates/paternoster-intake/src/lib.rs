@@ -37,6 +37,6 @@ pub use error::{Error, Place};
 pub use findings::{Findings, Warning};
 pub use fit::Beyond;
 pub use format::Format;
-pub use paternoster_trace::sidecar::Party;
+pub use paternoster_trace::sidecar::{Meta, Party};
 pub use request::{ContextId, Replied, Request};
 pub use trace::{Options, SIDECAR, Trace};

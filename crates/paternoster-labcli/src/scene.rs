@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let SceneFile { scene, schedulers, model } = SceneFile::read(&args.file)?;
     let schedulers = if args.schedulers.is_empty() { &schedulers } else { &args.schedulers };
-    let mut live = Live { model, machines: 0 };
+    let mut live = Live { model, ..Live::default() };
     let mut play = |scheduler: &Scheduler| -> Result<Outcome> {
         if args.live {
             return live.play(&scene, scheduler, args.seed);

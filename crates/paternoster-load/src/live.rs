@@ -2,12 +2,14 @@
 //! connection.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use paternoster::Nanos;
 use paternoster_model::{Kind, Stages, device_names};
 use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
+use paternoster_server::ctl::{Control as _, RecordQuestion};
 
 use crate::{LocalServer, Measured};
 
@@ -21,6 +23,9 @@ pub struct Live {
     /// How many tenants, the last ones, are machines that attach by shared memory, a queue for each
     /// connection; the others are clients of NBD.
     pub machines: usize,
+    /// Where the server records what the tenants ask for: the path of its files, without what they
+    /// end in.
+    pub recorded: Option<PathBuf>,
 }
 
 impl World for Live {
@@ -58,8 +63,18 @@ impl Live {
             let seed = seed.wrapping_add(number);
             clients.attach(&server.socket_of(&machine.name), machine, seed)?;
         }
+        let control = server.control();
+        if let Some(out) = &self.recorded {
+            let out = out.to_str().context("a path in UTF-8")?.to_owned();
+            let what = RecordQuestion { disk: "d".to_owned(), out, ..RecordQuestion::default() };
+            control.start_recording(&what)?;
+        }
         let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);
-        let mut outcome = clients.play(&server.control(), warm_up, counted, progress)?;
+        let mut outcome = clients.play(&control, warm_up, counted, progress)?;
+        if self.recorded.is_some() {
+            let ended = control.stop_recording("d")?;
+            ensure!(ended.disks.iter().all(|one| one.lost == 0), "requests are lost: {ended:?}");
+        }
         clients.finish()?;
         server.end()?;
         if let Some(law) = scene.service() {

@@ -10,7 +10,7 @@ use paternoster::{Device, Elevator, Instant, Medium, RequestTime, TimeAccounts};
 use paternoster_disk::is_in_memory;
 
 use crate::config::{BackendConfig, DiskConfig};
-use crate::connections::Scheduler;
+use crate::connections::{Scheduler, scheduler_of};
 use crate::recording::Sink;
 
 /// Makes the disk's elevator. `device` is as its back end says.
@@ -30,6 +30,10 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
     }
     if let Some(hierarchy) = disk.keys.hierarchy {
         elevator.set_hierarchy(Instant::START, hierarchy)?;
+    }
+    let scheduler = scheduler_of(&elevator);
+    if let Some(journal) = &mut elevator.trace().journal {
+        journal.changed(Vec::new(), scheduler);
     }
     Ok(elevator)
 }

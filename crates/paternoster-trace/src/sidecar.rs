@@ -15,6 +15,7 @@
 //!
 //! A file that ends within a block is whole up to that block.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 
 use paternoster::Op;
@@ -49,12 +50,13 @@ pub struct Meta {
     pub rotational: bool,
     /// The scheduler with its tunables that are set, as one word: `cfq:slice_idle=0`.
     pub scheduler: String,
-    /// How many requests it takes at most, where that is set.
-    pub depth: Option<u32>,
+    /// How many requests it takes at once under each scheduler that learns no depth, by name.
+    pub depths: BTreeMap<String, u32>,
 }
 
 /// A connection, and whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Party {
     /// Its number, which is the pid in blktrace's file.
     pub connection: u32,
@@ -105,8 +107,7 @@ pub struct RecordedRequest {
     pub flags: RequestFlags,
     /// The errno with which it failed; 0 of none.
     pub error: u16,
-    /// How many replies its connection had got by the time when it was read; none where that is not
-    /// known.
+    /// How many replies its connection had got when it was taken in; none where that is not known.
     pub after: Option<u32>,
     /// Bytes of its offset within its first sector.
     pub within: u16,
@@ -116,12 +117,14 @@ bitflags::bitflags! {
     /// Flags of a request.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct RequestFlags: u8 {
-        /// It came in one read with the request before it.
+        /// It was taken in at one time with the request before it.
         const ONE_READ = 1;
         /// Its offset or length is no whole sectors.
         const PARTS_OF_SECTORS = 2;
         /// It was refused.
         const REFUSED = 4;
+        /// It had no reply: it was given up, or what became of it was lost.
+        const NO_REPLY = 8;
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) enum Ask {
         /// For how long, such as 30s or 10m
         #[arg(long = "for", value_name = "SPAN", value_parser = span)]
         span: Option<Duration>,
+
+        /// How many bytes both files may have [default: 4G]
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        max: Option<u64>,
     },
 
     /// End a recording, when all is written
@@ -63,10 +67,6 @@ pub(super) struct What {
     #[arg(long, value_name = "NAME")]
     out: String,
 
-    /// How many bytes both files may have [default: 4G]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    max: Option<u64>,
-
     /// Number exports and groups instead of naming them, and permute offsets in blocks of 1 MiB
     #[arg(long)]
     anonymous: bool,
@@ -87,7 +87,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Asks. That requests are missing, or that a recording has failed, is exit status 1.
 pub(super) fn run(socket: &Path, ask: &Ask) -> Result<ExitCode> {
     let answer = match ask {
-        Ask::Start { what, span } => start_recording(socket, &what.question(*span, false)?)?,
+        Ask::Start { what, span, max } => {
+            let seconds = span.map(|span| span.as_secs_f64());
+            let whole = what.question()?;
+            start_recording(socket, &RecordQuestion { seconds, max_bytes: *max, ..whole })?
+        }
         Ask::Stop { disk } => stop_recording(socket, disk)?,
         Ask::Status { disk, json } => {
             let answer = fetch_recordings(socket, disk.as_deref())?;
@@ -98,7 +102,7 @@ pub(super) fn run(socket: &Path, ask: &Ask) -> Result<ExitCode> {
             answer
         }
         Ask::Last { what } => {
-            start_recording(socket, &what.question(None, true)?)?;
+            start_recording(socket, &RecordQuestion { last: true, ..what.question()? })?;
             written(socket, what)?
         }
     };
@@ -107,7 +111,7 @@ pub(super) fn run(socket: &Path, ask: &Ask) -> Result<ExitCode> {
 }
 
 impl What {
-    fn question(&self, span: Option<Duration>, last: bool) -> Result<RecordQuestion> {
+    fn question(&self) -> Result<RecordQuestion> {
         // The server is in another directory.
         let out = absolute(&self.out).with_context(|| format!("--out {:?}", self.out))?;
         let out = out.into_os_string().into_string();
@@ -116,10 +120,8 @@ impl What {
         Ok(RecordQuestion {
             disk: self.disk.clone(),
             out,
-            max_bytes: self.max,
-            seconds: span.map(|span| span.as_secs_f64()),
             anonymous: self.anonymous,
-            last,
+            ..RecordQuestion::default()
         })
     }
 }

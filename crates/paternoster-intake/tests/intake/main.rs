@@ -4,6 +4,7 @@ mod convert;
 mod events;
 mod faults;
 mod formats;
+mod recorded;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -36,4 +36,4 @@ pub use clock::Nature;
 pub use group_file::{GroupFile, GroupFileError};
 pub use predict::{Errors, Figures, Predicted, Prediction, Predictor};
 pub use recording::{Context, Recording};
-pub use run::{Arrivals, Dependency, End, GotGroup, Options, Outcome, ReplayError};
+pub use run::{Arrivals, Dependency, End, GotGroup, Options, Outcome, ReplayError, as_recorded};

@@ -45,7 +45,7 @@ pub struct Errors {
 
 impl Errors {
     /// By how much `found` differs from `wanted`.
-    fn of(found: &Figures, wanted: &Figures) -> Self {
+    pub fn of(found: &Figures, wanted: &Figures) -> Self {
         let bytes = relative(found.bytes_per_second, wanted.bytes_per_second);
         let iops = relative(found.iops, wanted.iops);
         let greater = |one: f64, other: f64| if one.abs() < other.abs() { other } else { one };

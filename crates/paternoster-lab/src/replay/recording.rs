@@ -1,6 +1,6 @@
 //! What is replayed: the requests of each context of a trace, and whose they are.
 
-use paternoster::Weight;
+use paternoster::{BioFlags, Op, Weight};
 use paternoster_intake::{Error, Findings, Recorded, Request, Trace};
 
 use super::group_file::{NamedGroup, add_group};
@@ -58,6 +58,10 @@ impl Recording {
             recording.end = recording.end.max(last);
         }
         let findings = trace.finish();
+        if findings.recorded().is_some() {
+            let contexts = recording.contexts.iter_mut();
+            contexts.flat_map(|context| &mut context.requests).for_each(as_served);
+        }
         if let Some(recorded) = findings.recorded() {
             recording.name_parties(recorded);
         }
@@ -117,5 +121,17 @@ impl Recording {
     /// The path of a group.
     pub fn path(&self, group: Option<usize>) -> &str {
         group.map_or("/", |group| &self.groups[group].path)
+    }
+}
+
+/// Gives a request of the server the flags with which that asks its scheduler: who writes goes on,
+/// and what is durable when it completes does not pass the scheduler by.
+fn as_served(request: &mut Request) {
+    let flags = &mut request.flags;
+    match request.op {
+        Op::Write if flags.contains(BioFlags::FUA) => *flags = BioFlags::SYNC | BioFlags::NO_MERGE,
+        Op::Write => *flags |= BioFlags::SYNC | BioFlags::IDLE,
+        _ if request.ahead => *flags |= BioFlags::NO_MERGE,
+        _ => {}
     }
 }

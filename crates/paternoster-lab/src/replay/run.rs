@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use paternoster::{Nanos, NoTrace};
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{Described, Model};
+use paternoster_scene::Scheduler;
+use paternoster_trace::sidecar::Meta;
 use thiserror::Error;
 
 use super::claims::{Due, by_clock, claims};
@@ -56,6 +58,15 @@ pub struct Options {
     pub repeats: bool,
     /// The replay ends where so many requests wait of those who ask by the clock.
     pub backlog: usize,
+}
+
+/// A scheduler as the server would have it that recorded this, in front of that device: with the
+/// tunables that fit it, and with no more requests in the device.
+pub fn as_recorded(scheduler: &Scheduler, meta: &Meta, rotational: bool) -> Setup {
+    let mut setup = Setup::new(scheduler.kind).as_served(rotational);
+    setup.tunables.extend(scheduler.tunables.iter().cloned());
+    setup.depth = meta.depths.get(scheduler.kind.name()).copied();
+    setup
 }
 
 impl Options {

@@ -46,6 +46,8 @@ pub struct Setup {
     pub rotational: Option<bool>,
     /// How many requests may wait or be in flight; none is without a bound.
     pub nr_requests: Option<u32>,
+    /// How many requests may be in the device; none is as many as it takes.
+    pub depth: Option<u32>,
     /// The groups, parents before their children.
     pub groups: Vec<GroupSetup>,
     /// How much is held back of what a task submits with one call; [`PlugLimits::OFF`] is nothing.
@@ -125,6 +127,7 @@ impl Setup {
             native_queueing: None,
             rotational: None,
             nr_requests: Some(256),
+            depth: None,
             groups: Vec::new(),
             plug: PlugLimits::default(),
             driven: Driven::AtOnce,
@@ -188,6 +191,7 @@ impl Setup {
     ) -> Result<Elevator<S>, SetupError> {
         let now = Instant::START;
         let rotational = self.rotational.unwrap_or(rotational);
+        let depth = self.depth.map_or(depth, |most| depth.min(most));
         let device = if rotational { Device::disk(depth) } else { Device::solid_state(depth) };
         let device = device.with_hz(self.hz).with_native_queueing(self.native_queueing);
         let mut elevator = Elevator::new(scheduler, device, now);

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use paternoster::SchedulerKind;
 use paternoster_intake::{Recorded, Warning};
 use paternoster_lab::replay::{
-    Arrivals, Dependency, GroupFile, Options, Prediction, Predictor, Recording,
+    Arrivals, Dependency, GroupFile, Options, Prediction, Predictor, Recording, as_recorded,
 };
 use paternoster_lab::sim::Setup;
 use paternoster_model::{describe_device, read_input_text};
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let served = findings.recorded();
     let own_scheduler = args.recorded_under(served)?;
-    let options = |scheduler: &Scheduler| args.options(scheduler, served.is_some(), rotational);
+    let options = |scheduler: &Scheduler| args.options(scheduler, served, rotational);
     let own = options(&own_scheduler)?;
     args.check(&recording, findings.warnings(), &own)?;
     let predictor = Predictor::new(recording, &device, &own)?;
@@ -196,7 +196,12 @@ impl Args {
     }
 
     /// How it is replayed; as the server drives its schedulers, where that has recorded it.
-    fn options(&self, scheduler: &Scheduler, served: bool, rotational: bool) -> Result<Options> {
+    fn options(
+        &self,
+        scheduler: &Scheduler,
+        served: Option<&Recorded>,
+        rotational: bool,
+    ) -> Result<Options> {
         let arrivals = match (self.dependency, self.as_) {
             (WaitsFor::None, As::Found | As::Open) | (_, As::Open) => Arrivals::Open,
             (WaitsFor::None, As::Closed | As::Both) => {
@@ -210,11 +215,12 @@ impl Args {
             WaitsFor::Export => Dependency::Export,
             WaitsFor::Connection | WaitsFor::None => Dependency::Connection,
         };
-        let mut setup = Setup::new(scheduler.kind);
-        if served {
-            setup = setup.as_served(rotational);
-        }
-        setup.tunables.extend(scheduler.tunables.iter().cloned());
+        let mut setup = if let Some(Recorded { meta, .. }) = served {
+            as_recorded(scheduler, meta, rotational)
+        } else {
+            let tunables = scheduler.tunables.clone();
+            Setup { tunables, ..Setup::new(scheduler.kind) }
+        };
         setup.nr_requests = self.nr_requests.or(setup.nr_requests);
         let (seed, repeats) = (self.seed, self.loop_);
         let backlog = usize::try_from(self.backlog).expect("32 bits fit");

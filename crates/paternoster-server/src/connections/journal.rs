@@ -1,14 +1,16 @@
 //! The journal of the disk, which whoever records it takes entries of.
 
-use paternoster::IocId;
+use paternoster::{Elevator, IocId, SchedulerKind};
 use paternoster_trace::sidecar::{Change, Meta, Party};
+use serde_json::Value;
 
 use super::register::Registered;
 use super::stat::elevator_now;
-use super::{Connections, DiskOwner, Tenant, Volumes};
+use super::{Connections, DiskOwner, Scheduler, Tenant, Volumes};
 use crate::clients::Export;
 use crate::ctl;
-use crate::journal::{Begin, Client, Journal, Note, Wanted};
+use crate::depth::Depth;
+use crate::journal::{Begin, Client, Journal, Wanted};
 use crate::messages::JournalMessage;
 
 impl Connections {
@@ -17,28 +19,50 @@ impl Connections {
         // Whoever asked may have gone.
         match message {
             JournalMessage::Begin(wanted, sender) => {
-                let _ = sender.send(self.begin_journal(owner, wanted));
+                if sender.send(self.begin_journal(owner, wanted)).is_err() {
+                    end_journal(owner);
+                }
             }
             JournalMessage::Take(from, room, sender) => {
                 if let Some(journal) = &owner.trace().journal {
                     let _ = sender.send(journal.take(from, room));
                 }
             }
-            JournalMessage::End => {
-                owner.trace().journal.take_if(|journal| journal.is_of_a_recording());
-            }
+            JournalMessage::End => end_journal(owner),
         }
     }
 
     /// What a recorder begins with; none where the past is wanted and not kept.
     fn begin_journal(&self, owner: &mut DiskOwner, wanted: Wanted) -> Option<Begin> {
         let now = elevator_now(owner);
-        let journal = &mut owner.trace().journal;
-        if wanted == Wanted::FromNow {
-            journal.get_or_insert_with(|| Box::new(Journal::of_a_recording()));
+        if wanted == Wanted::FromNow && owner.trace().journal.is_none() {
+            let mut journal = Journal::of_a_recording();
+            journal.changed(Vec::new(), scheduler_of(owner.engine().elevator()));
+            owner.trace().journal = Some(Box::new(journal));
         }
-        let start = journal.as_ref()?.start(wanted, now);
-        Some(Begin { meta: self.meta(owner), clients: self.recorded(owner), start })
+        let (mut clients, elevator) = (self.recorded(owner), owner.engine().elevator());
+        let depths = SchedulerKind::ALL.into_iter().filter_map(|kind| {
+            let depth = Depth::in_force(kind, self.label.config.keys.depth, owner.depth());
+            Some((kind.name().to_owned(), depth.fixed()?))
+        });
+        let mut meta = Meta {
+            version: 1,
+            disk: self.label.config.name.clone(),
+            size: owner.engine().bytes(),
+            rotational: elevator.device().rotational,
+            scheduler: String::new(),
+            depths: depths.collect(),
+        };
+        let journal = owner.trace().journal.as_ref()?;
+        let start = journal.start(wanted, now);
+        // As it was then.
+        let first = start.from.entry;
+        journal.scheduler_at(first).clone_into(&mut meta.scheduler);
+        for (_, Client { party, .. }) in &mut clients {
+            let weight = journal.value_at(first, &format!("group {:?} weight", party.group));
+            party.weight = weight.and_then(|text| text.parse().ok()).unwrap_or(party.weight);
+        }
+        Some(Begin { meta, clients, start })
     }
 
     /// The clients that have I/O contexts.
@@ -50,23 +74,19 @@ impl Connections {
         });
         recorded.collect()
     }
+}
 
-    fn meta(&self, owner: &DiskOwner) -> Meta {
-        let elevator = owner.engine().elevator();
-        let set = elevator.tunables_set().iter();
-        let set = set.filter(|(name, _)| elevator.tunable(name).is_ok());
-        let set: Vec<_> = set.map(|(name, value)| format!("{name}={value}")).collect();
-        let scheduler = elevator.scheduler().kind().name();
-        let scheduler = [scheduler, &set.join(",")].join(":");
-        Meta {
-            version: 1,
-            disk: self.label.config.name.clone(),
-            size: owner.engine().bytes(),
-            rotational: elevator.device().rotational,
-            scheduler: scheduler.trim_end_matches(':').to_owned(),
-            depth: Some(elevator.device().queue_depth),
-        }
-    }
+fn end_journal(owner: &mut DiskOwner) {
+    owner.trace().journal.take_if(|journal| journal.is_of_a_recording());
+}
+
+/// The scheduler with those of its tunables that are set, as recordings have it.
+pub(crate) fn scheduler_of(elevator: &Elevator<Scheduler>) -> String {
+    let name = elevator.scheduler().kind().name();
+    let set = elevator.tunables_set().iter();
+    let set = set.filter(|(name, _)| elevator.tunable(name).is_ok());
+    let set: Vec<_> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    if set.is_empty() { name.to_owned() } else { format!("{name}:{}", set.join(",")) }
 }
 
 /// A client of a tenant, as recordings have it.
@@ -89,10 +109,18 @@ pub(super) fn recorded(
 
 /// Notes what was set.
 pub(super) fn note_changes(owner: &mut DiskOwner, changes: &[ctl::Change]) {
+    if owner.trace().journal.is_none() {
+        return;
+    }
     let at_ns = elevator_now(owner).as_nanos();
-    let Some(journal) = &mut owner.trace().journal else { return };
-    for ctl::Change { place, what, to, .. } in changes {
-        let value = to.as_str().map_or_else(|| to.to_string(), str::to_owned);
-        journal.note(Note::Change(Change { at_ns, what: format!("{place} {what}"), value }));
+    let scheduler = scheduler_of(owner.engine().elevator());
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let changes = changes.iter().map(|ctl::Change { place, what, from, to }| {
+        let change = Change { at_ns, what: format!("{place} {what}"), value: text(to) };
+        (change, text(from))
+    });
+    let changes = changes.collect();
+    if let Some(journal) = &mut owner.trace().journal {
+        journal.changed(changes, scheduler);
     }
 }

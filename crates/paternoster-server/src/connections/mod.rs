@@ -53,6 +53,7 @@ use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::hold::HeldDisk;
 use self::hold::{Holding, bytes_of};
+pub(crate) use self::journal::scheduler_of;
 pub(crate) use self::own_site::OwnSite;
 use self::quiesce::{Quiescing, far};
 use self::recording::{end_recording, take_recorded};
@@ -69,7 +70,7 @@ use crate::clients::{ClientId, Export, Gone};
 #[cfg(test)]
 use crate::config::{BackendConfig, DiskKeys, PollMode};
 use crate::config::{DiskConfig, Identity};
-use crate::journal::Journal;
+use crate::journal::{Journal, Note};
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection, NewExport, NewVolume, VolumeMessage, VolumeState};
 use crate::peer::Peer;
@@ -223,6 +224,9 @@ impl Connections {
             owner.administer(|elevator, now| {
                 if let Some(ioc) = client.ioc {
                     elevator.exit_io_context(now, ioc);
+                    if let Some(journal) = &mut elevator.trace().journal {
+                        journal.note(Note::Gone(ioc));
+                    }
                 }
                 self.tenants.remove_unused(elevator, now, client.export.tenant);
             });

@@ -63,6 +63,10 @@ impl RecordQuestion {
 
     /// How many bytes are allowed, and for how long.
     pub(crate) fn bounds(&self) -> Result<(u64, Option<Duration>), RecordError> {
+        if self.last {
+            let is_bound = self.max_bytes.is_some() || self.seconds.is_some();
+            return if is_bound { Err(RecordError::LastIsWhole) } else { Ok((u64::MAX, None)) };
+        }
         let max = self.max_bytes.unwrap_or(Self::BYTES);
         if max < Self::FEWEST {
             return Err(RecordError::BadMax { found: max });
@@ -126,6 +130,9 @@ pub enum RecordError {
     /// Fewer bytes than a recording has.
     #[error("max_bytes={found}: {} (1 MiB) or more is allowed", RecordQuestion::FEWEST)]
     BadMax { found: u64 },
+    /// A bound on what is there already.
+    #[error("last=true: neither max_bytes nor seconds is allowed, as record_ring bounds it")]
+    LastIsWhole,
     /// A time that is too short, too long, or none.
     #[error(
         "seconds={found}: {} to {} is allowed",
@@ -157,9 +164,10 @@ impl Status for RecordError {
     fn status(&self) -> StatusCode {
         match self {
             Self::UnknownDisk(_) | Self::NotRecorded { .. } => StatusCode::NOT_FOUND,
-            Self::NoPath { .. } | Self::BadMax { .. } | Self::BadSeconds { .. } => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::NoPath { .. }
+            | Self::BadMax { .. }
+            | Self::BadSeconds { .. }
+            | Self::LastIsWhole => StatusCode::BAD_REQUEST,
             Self::Busy { .. } | Self::File { .. } | Self::NoRing { .. } => StatusCode::CONFLICT,
             Self::Unanswered { .. } | Self::NoThread { .. } => StatusCode::SERVICE_UNAVAILABLE,
         }

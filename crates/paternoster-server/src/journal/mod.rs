@@ -10,13 +10,14 @@
 //! for nobody: a writer that comes too late has lost some, and says so. The same ring serves
 //! `record last`, which begins with the oldest, and `record start`, which begins with now.
 
+mod disguise;
 mod recordings;
-mod scramble;
 mod scribe;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use paternoster::{
     BioFlags, ElevatorEvent, Event, Instant, IocId, MergeKind, Op, Sector, SectorCount,
@@ -31,7 +32,7 @@ pub(crate) use self::recordings::Recordings;
 const OF_A_RECORDING: u64 = 4 << 20;
 
 /// How many notes are kept at most: names of clients that have come, and changes.
-const NOTES: usize = 1 << 14;
+const NOTES: usize = 1 << 12;
 
 /// What happened, and when on the elevator's clock.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ pub(crate) enum What {
     Completed(Io),
     /// A command is done. Its reply leaves when the round is over.
     Done { tag: FrontTag, error: u16 },
+    /// A command was given up: it has no reply, or comes once more.
+    GivenUp(FrontTag),
     /// All replies of a round have left the owner.
     RoundOver,
 }
@@ -88,8 +91,10 @@ pub(crate) struct Io {
 pub(crate) enum Note {
     /// A client has an I/O context from now on.
     Client(IocId, Client),
-    /// Something was set.
-    Change(Change),
+    /// It has left.
+    Gone(IocId),
+    /// Something was set that was something else before; under which scheduler that was.
+    Changed { change: Change, from: String, scheduler: String },
 }
 
 /// A client, and its volume.
@@ -115,8 +120,8 @@ pub(crate) struct Journal {
     notes: VecDeque<(u64, Note)>,
     /// The number of the oldest of these.
     first_note: u64,
-    /// The last bio that arrived, with its name.
-    last_bio: Option<(u64, Io)>,
+    /// The scheduler with its tunables, as a recording has it.
+    scheduler: String,
     /// Whether commands have ended in this round.
     has_ended_some: bool,
     /// Whether it is there for a recording alone.
@@ -166,8 +171,9 @@ pub(crate) struct Begin {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) from: From,
-    /// The time that is the recording's first.
+    /// The time that is the recording's first, and how long ago that was.
     pub(crate) at: Instant,
+    pub(crate) ago: Duration,
     /// The number of the last command before; none where that is not known.
     pub(crate) commands: Option<u32>,
     /// Where it ends; none where that is said later.
@@ -186,7 +192,7 @@ impl Journal {
             commands: 0,
             notes: VecDeque::new(),
             first_note: 0,
-            last_bio: None,
+            scheduler: String::new(),
             has_ended_some: false,
             is_of_a_recording: false,
         })
@@ -210,12 +216,14 @@ impl Journal {
             Wanted::FromNow => {
                 let note = self.first_note + self.notes.len() as u64;
                 let commands = Some(self.commands);
-                Start { from: From { entry: next, note }, at: now, commands, until: None }
+                let (from, ago) = (From { entry: next, note }, Duration::ZERO);
+                Start { from, at: now, ago, commands, until: None }
             }
             Wanted::UntilNow => {
                 let from = From { entry: oldest, note: self.first_note };
                 let at = self.entries.front().map_or(now, |entry| entry.at);
-                Start { from, at, commands: None, until: Some(next) }
+                let ago = Duration::from_nanos(now.saturating_since(at).as_nanos());
+                Start { from, at, ago, commands: None, until: Some(next) }
             }
         }
     }
@@ -242,8 +250,11 @@ impl Journal {
     pub(crate) fn done(&mut self, outcome: &Outcome) {
         let errno = outcome.result.as_ref().err().map_or(0, |errno: &Errno| errno.raw_os_error());
         let error = u16::try_from(errno).unwrap_or(u16::MAX);
-        self.has_ended_some = true;
         let at = self.entries.back().map_or(Instant::START, |last| last.at);
+        if outcome.left.is_some() {
+            return self.push(at, What::GivenUp(outcome.tag));
+        }
+        self.has_ended_some = true;
         self.push(at, What::Done { tag: outcome.tag, error });
     }
 
@@ -256,6 +267,35 @@ impl Journal {
     pub(crate) fn round_over(&mut self, at: Instant) {
         self.has_ended_some = false;
         self.push(at, What::RoundOver);
+    }
+
+    /// The scheduler at the time of that entry.
+    pub(crate) fn scheduler_at(&self, entry: u64) -> &str {
+        let changes = self.changes_from(entry);
+        changes.map(|(_, _, scheduler)| scheduler).next().unwrap_or(&self.scheduler)
+    }
+
+    /// What was in the place of something at the time of that entry, if it was set since.
+    pub(crate) fn value_at(&self, entry: u64, what: &str) -> Option<&str> {
+        let mut changes = self.changes_from(entry);
+        changes.find(|(change, ..)| change.what == what).map(|(_, from, _)| from)
+    }
+
+    fn changes_from(&self, entry: u64) -> impl Iterator<Item = (&Change, &str, &str)> {
+        let notes = self.notes.iter().filter(move |(at, _)| *at >= entry);
+        notes.filter_map(|(_, note)| match note {
+            Note::Changed { change, from, scheduler } => Some((change, &**from, &**scheduler)),
+            _ => None,
+        })
+    }
+
+    /// Notes what was set, each with what was there before; and which scheduler is in force now.
+    pub(crate) fn changed(&mut self, changes: Vec<(Change, String)>, scheduler: String) {
+        let before = std::mem::replace(&mut self.scheduler, scheduler);
+        for (change, from) in changes {
+            let scheduler = before.clone();
+            self.note(Note::Changed { change, from, scheduler });
+        }
     }
 
     /// Notes something that has no room in an entry.
@@ -274,14 +314,9 @@ impl Journal {
     pub(crate) fn event(&mut self, now: Instant, event: Event) {
         let Event::Elevator(event) = event else { return };
         match event {
-            ElevatorEvent::Queued { bio, ioc, op, sector, sectors, .. } => {
+            ElevatorEvent::Merged { kind, ioc, op, sector, sectors, .. } => {
                 let io = Io { ioc, op, sector, sectors };
-                self.last_bio = Some((bio, io));
-            }
-            ElevatorEvent::Merged { bio, kind, .. } => {
-                if let Some((_, io)) = self.last_bio.filter(|(last, _)| *last == bio) {
-                    self.push(now, What::Merged(io, kind));
-                }
+                self.push(now, What::Merged(io, kind));
             }
             ElevatorEvent::Dispatched { ioc, op, sector, sectors, .. } => {
                 let io = Io { ioc, op, sector, sectors };
@@ -335,8 +370,14 @@ fn arrival(command: &Command, number: u32) -> Arrival {
 }
 
 impl Arrival {
-    /// The flags of its bios.
+    /// What blktrace has of the flags of its bios.
     pub(crate) fn flags(&self) -> BioFlags {
-        if self.fua { BioFlags::FUA } else { BioFlags::empty() }
+        let fua = if self.fua { BioFlags::FUA } else { BioFlags::empty() };
+        fua | sync_of(self.op)
     }
+}
+
+/// The flag of a write, for which somebody always waits.
+pub(crate) fn sync_of(op: Op) -> BioFlags {
+    if matches!(op, Op::Write | Op::WriteZeroes) { BioFlags::SYNC } else { BioFlags::empty() }
 }

@@ -61,6 +61,7 @@ enum Why {
     TimeOver,
     Full,
     NothingLeft,
+    DiskEnded,
 }
 
 impl Why {
@@ -70,6 +71,7 @@ impl Why {
             Self::TimeOver => "its time is over",
             Self::Full => "its files are as long as they may be",
             Self::NothingLeft => "it has all that the disk knew",
+            Self::DiskEnded => "the disk has ended",
         }
     }
 }
@@ -104,7 +106,8 @@ impl Recordings {
             let out = question.out.clone();
             let status = RecordingStatus { disk: disk(), out, runs: true, ..Default::default() };
             let ends = span.map(|span| Instant::now() + span);
-            start(owner.clone(), status, (scribe, from), (ends, until))
+            let started = start(owner.clone(), status, (scribe, from), (ends, until));
+            started.inspect_err(|_| paths.iter().for_each(remove))
         });
         match made {
             Ok(recording) => {
@@ -136,7 +139,12 @@ impl Recordings {
     pub(crate) fn end(&self) {
         let all = std::mem::take(&mut *self.all());
         for recording in all.values() {
-            recording.end(PATIENCE);
+            // It may have ended already.
+            let _ = recording.stop.send(());
+        }
+        let begin = Instant::now();
+        for recording in all.values() {
+            recording.end(PATIENCE.saturating_sub(begin.elapsed()));
         }
     }
 
@@ -203,7 +211,7 @@ fn scribe(files: [BufWriter<File>; 2], begin: Begin, bounds: (bool, u64)) -> io:
     let Begin { meta, clients, start } = begin;
     let mut scribe = Scribe::new(files, meta, &start, bounds)?;
     for (ioc, client) in clients {
-        scribe.name(ioc, client)?;
+        scribe.add(ioc, client);
     }
     Ok((scribe, start.from, start.until))
 }
@@ -223,7 +231,8 @@ fn start(
     let mut recorder = Recorder { owner, status, scribe, stop: stopped, ends, from, ending, until };
     let thread = thread::Builder::new().name("record".to_owned()).spawn(move || {
         be_nice();
-        let why = recorder.run();
+        let why = recorder.run().and_then(|why| recorder.scribe.finish().map(|()| why));
+        let why = why.map_err(|error| format!("cannot write: {error}"));
         recorder.over(why);
         drop(writing);
     });
@@ -231,16 +240,15 @@ fn start(
 }
 
 impl Recorder {
-    /// Writes until it ends: why that was, or the sentence of why it was not whole.
-    fn run(&mut self) -> Result<Why, String> {
+    /// Writes until it ends: why that was.
+    fn run(&mut self) -> io::Result<Why> {
         let mut room = Vec::with_capacity(ENTRIES);
         loop {
             // However long it takes: whoever stops it does not wait for ever.
             let Ok(part) = self.owner.take_journal(self.from, room).recv() else {
-                return Err("the disk has ended".to_owned());
+                return Ok(Why::DiskEnded);
             };
-            let ends = self.write(&part).map_err(|error| format!("cannot write: {error}"))?;
-            if let Some(why) = ends {
+            if let Some(why) = self.write(&part)? {
                 return Ok(why);
             }
             room = part.entries;

@@ -8,11 +8,10 @@
 //! other, in the order in which their first clients came.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use paternoster::{BioFlags, Instant, IocId, MergeKind, Op, Sector, SectorCount};
+use paternoster::{Instant, IocId, MergeKind, Op, Sector, SectorCount};
 use paternoster_disk::FrontTag;
 use paternoster_trace::blktrace::{
     DEVICE, Record, SECTOR, category, category_of, code, process_note, timestamp_note,
@@ -20,11 +19,14 @@ use paternoster_trace::blktrace::{
 use paternoster_trace::sidecar::{Block, Lost, Meta, Party, RecordedRequest, RequestFlags, Writer};
 use rustix::io::Errno;
 
-use super::scramble::Scramble;
-use super::{Arrival, Client, Entry, Io, Note, Part, Start, What};
+use super::disguise::{Disguise, Scramble};
+use super::{Arrival, Client, Entry, Io, Note, Part, Start, What, sync_of};
 
 /// Requests of a block of the sidecar at most.
 const BLOCK: usize = 4096;
+
+/// What an entry takes at most, with the notes before it and the heads of blocks.
+const HEADROOM: u64 = 4096;
 
 /// Writes a recording.
 #[derive(Debug)]
@@ -36,20 +38,21 @@ pub(super) struct Scribe<W: Write> {
     last: u64,
     /// The sequence of the last record.
     sequence: u64,
+    /// Clients that have not asked for anything since it began.
+    clients: HashMap<IocId, Client>,
+    /// The others.
     connections: HashMap<IocId, Connection>,
-    /// How many connections have been named.
+    /// How many of these there were.
     numbers: u32,
-    /// Where volumes lie in the elevator's disk, and where in the files.
-    places: HashMap<Sector, u64>,
-    /// The end of the last of them.
-    end: u64,
+    places: Places,
     in_flight: HashMap<FrontTag, Pending>,
     /// Of this round.
     done: Vec<(Pending, u16)>,
     requests: Vec<RecordedRequest>,
-    /// Of a recording that is anonymous.
+    /// Of an anonymous recording.
     disguise: Option<Disguise>,
-    /// The number of the next entry.
+    /// The numbers of the first entry and of the next.
+    first: u64,
     next: u64,
     /// The number of the last command; none where that is not known.
     commands: Option<u32>,
@@ -78,59 +81,64 @@ pub(super) enum Room {
     Full,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Connection {
     number: u32,
-    /// As the server calls it.
-    name: String,
-    /// The first sector of its volume in the elevator's disk, and in the files.
+    /// The first sector of its volume in the elevator's disk.
     first: Sector,
-    place: u64,
+    place: usize,
     /// How many replies it has got.
     replies: u32,
     /// When its last command came.
     came: Option<Instant>,
 }
 
+/// Where volumes lie in the files: one behind the other.
+#[derive(Debug, Default)]
+struct Places {
+    all: Vec<Place>,
+    /// Those of volumes that are there, by their first sectors in the elevator's disk.
+    of: HashMap<Sector, usize>,
+    /// In sectors.
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Place {
+    volume: String,
+    bytes: u64,
+    /// In sectors.
+    first: u64,
+    scramble: Scramble,
+}
+
+impl Places {
+    /// That of a client's volume. One that has grown, or has come where another was, has a new one.
+    fn find(&mut self, client: &Client) -> usize {
+        let Client { party, first, bytes } = client;
+        let is_it = |index: &usize| {
+            let place = &self.all[*index];
+            place.volume == party.volume && *bytes <= place.bytes
+        };
+        if let Some(known) = self.of.get(first).copied().filter(is_it) {
+            return known;
+        }
+        let (volume, scramble) = (party.volume.clone(), Scramble::new(*bytes));
+        self.all.push(Place { volume, bytes: *bytes, first: self.end, scramble });
+        self.end += bytes.div_ceil(SECTOR);
+        let new = self.all.len() - 1;
+        self.of.insert(*first, new);
+        new
+    }
+}
+
 #[derive(Debug)]
 struct Pending {
     sequence: u64,
     arrival: Arrival,
-    connection: u32,
     after: u32,
     time: u64,
     is_one_read: bool,
-}
-
-/// What names and offsets are in a recording that tells nothing of them.
-#[derive(Debug)]
-struct Disguise {
-    offsets: Scramble,
-    exports: HashMap<String, usize>,
-    groups: HashMap<String, usize>,
-}
-
-impl Disguise {
-    /// Of a disk of so many bytes.
-    fn of_bytes(bytes: u64) -> Self {
-        let offsets = Scramble::new(bytes);
-        Self { offsets, exports: HashMap::new(), groups: HashMap::new() }
-    }
-
-    fn party(&mut self, party: &mut Party) {
-        let export = party.name.rsplit_once('#').map_or(&*party.name, |(export, _)| export);
-        let known = self.exports.len();
-        let export = *self.exports.entry(export.to_owned()).or_insert(known);
-        party.name = format!("export{export}#{}", party.connection);
-        party.volume.clear();
-        let mut path = String::new();
-        for name in party.group.split('/').filter(|name| !name.is_empty()) {
-            let known = self.groups.len();
-            let group = *self.groups.entry(name.to_owned()).or_insert(known);
-            let _ = write!(path, "/group{group}");
-        }
-        party.group = if path.is_empty() { "/".to_owned() } else { path };
-    }
 }
 
 impl<W: Write> Scribe<W> {
@@ -141,7 +149,7 @@ impl<W: Write> Scribe<W> {
         start: &Start,
         (is_anonymous, most): (bool, u64),
     ) -> io::Result<Self> {
-        let disguise = is_anonymous.then(|| Disguise::of_bytes(meta.size));
+        let disguise = is_anonymous.then(Disguise::default);
         if is_anonymous {
             "disk".clone_into(&mut meta.disk);
         }
@@ -151,14 +159,15 @@ impl<W: Write> Scribe<W> {
             began: start.at,
             last: 0,
             sequence: 0,
+            clients: HashMap::new(),
             connections: HashMap::new(),
             numbers: 0,
-            places: HashMap::new(),
-            end: 0,
+            places: Places::default(),
             in_flight: HashMap::new(),
             done: Vec::new(),
             requests: Vec::new(),
             disguise,
+            first: start.from.entry,
             next: start.from.entry,
             commands: start.commands,
             missing: 0,
@@ -167,7 +176,7 @@ impl<W: Write> Scribe<W> {
             most,
         };
         scribe.write_block(&Block::Meta(meta))?;
-        scribe.write_record(&timestamp_note(SystemTime::now()))?;
+        scribe.write_record(&timestamp_note(SystemTime::now() - start.ago))?;
         Ok(scribe)
     }
 
@@ -175,26 +184,30 @@ impl<W: Write> Scribe<W> {
         self.written
     }
 
-    /// Names a client.
-    pub(super) fn name(&mut self, ioc: IocId, client: Client) -> io::Result<()> {
-        let Client { mut party, first, bytes } = client;
-        if self.connections.get(&ioc).is_some_and(|known| known.name == party.name) {
-            return Ok(());
+    /// A client is there, and may ask for something.
+    pub(super) fn add(&mut self, ioc: IocId, client: Client) {
+        if !self.connections.contains_key(&ioc) {
+            self.clients.insert(ioc, client);
         }
-        self.numbers += 1;
-        let (number, name) = (self.numbers, party.name.clone());
-        party.connection = number;
-        if let Some(disguise) = &mut self.disguise {
-            disguise.party(&mut party);
+    }
+
+    /// The connection of a client, which is named at its first command; none of one that is not
+    /// known.
+    fn connection(&mut self, ioc: IocId) -> io::Result<Option<&mut Connection>> {
+        if let Some(client) = self.clients.remove(&ioc) {
+            self.numbers += 1;
+            let number = self.numbers;
+            let (place, first) = (self.places.find(&client), client.first);
+            let mut party = Party { connection: number, ..client.party };
+            if let Some(disguise) = &mut self.disguise {
+                disguise.party(&mut party);
+            }
+            self.write_record(&process_note(self.last, number, &party.name))?;
+            self.write_block(&Block::Names(vec![party]))?;
+            let connection = Connection { number, first, place, replies: 0, came: None };
+            self.connections.insert(ioc, connection);
         }
-        let end = self.end;
-        let place = *self.places.entry(first).or_insert(end);
-        self.end = end.max(place + bytes.div_ceil(SECTOR));
-        self.write_record(&process_note(self.last, number, &party.name))?;
-        self.write_block(&Block::Names(vec![party]))?;
-        let connection = Connection { number, name, first, place, ..Connection::default() };
-        self.connections.insert(ioc, connection);
-        Ok(())
+        Ok(self.connections.get_mut(&ioc))
     }
 
     /// Writes a part, as far as there is room.
@@ -204,36 +217,43 @@ impl<W: Write> Scribe<W> {
         }
         let mut notes = part.notes.iter().cloned().peekable();
         for (entry, number) in part.entries.iter().zip(part.first..) {
-            while let Some((_, note)) = notes.next_if(|(at, _)| *at <= number) {
-                self.note(note)?;
+            while let Some((at, note)) = notes.next_if(|(at, _)| *at <= number) {
+                self.note(at, note)?;
             }
             if self.write_entry(entry)? == Room::Full {
                 return self.flush().map(|()| Room::Full);
             }
         }
-        notes.try_for_each(|(_, note)| self.note(note))?;
+        notes.try_for_each(|(at, note)| self.note(at, note))?;
         self.write_missing(self.written.until)?;
         self.next = part.first + part.entries.len() as u64;
         self.flush()?;
         Ok(Room::Left)
     }
 
-    fn note(&mut self, note: Note) -> io::Result<()> {
+    /// Writes a note that stands before the entry of that number.
+    fn note(&mut self, at: u64, note: Note) -> io::Result<()> {
         match note {
-            Note::Client(ioc, client) => self.name(ioc, client),
-            // It names what nobody is to know.
-            Note::Change(_) if self.disguise.is_some() => Ok(()),
-            Note::Change(mut change) => {
+            Note::Client(ioc, client) => self.add(ioc, client),
+            Note::Gone(ioc) => {
+                self.clients.remove(&ioc);
+                self.connections.remove(&ioc);
+            }
+            // It names what nobody is to know, or was before the first entry.
+            Note::Changed { .. } if self.disguise.is_some() || at < self.first => {}
+            Note::Changed { mut change, .. } => {
                 change.at_ns = change.at_ns.saturating_sub(self.began.as_nanos());
-                self.write_block(&Block::Change(change))
+                self.write_block(&Block::Change(change))?;
             }
         }
+        Ok(())
     }
 
     fn write_entry(&mut self, entry: &Entry) -> io::Result<Room> {
         // What an entry may take, and what has yet to be written of those before.
-        let waiting = (self.done.len() + self.requests.len()) as u64 * 32;
-        if self.written.bytes + waiting + 128 > self.most {
+        let without = self.requests.len() + self.in_flight.len();
+        let waiting = self.done.len() as u64 * 80 + without as u64 * 32;
+        if self.written.bytes + waiting + HEADROOM > self.most {
             return Ok(Room::Full);
         }
         let time = self.since_began(entry.at);
@@ -255,6 +275,10 @@ impl<W: Write> Scribe<W> {
                 let pending = self.in_flight.remove(&tag);
                 self.done.extend(pending.map(|pending| (pending, error)));
             }
+            What::GivenUp(tag) => {
+                let pending = self.in_flight.remove(&tag);
+                self.requests.extend(pending.as_ref().map(without_reply));
+            }
             What::RoundOver => self.round_over(time)?,
         }
         self.written.until = self.written.until.max(time);
@@ -270,8 +294,22 @@ impl<W: Write> Scribe<W> {
         self.since = self.written.until;
         // Before anything was written, it begins later than it could.
         if self.commands.is_some() {
-            self.missing += self.in_flight.drain().count() as u64;
+            self.missing += (self.in_flight.len() + self.done.len()) as u64;
+            self.give_up_all();
         }
+    }
+
+    /// What is in flight has no reply in the recording.
+    fn give_up_all(&mut self) {
+        let in_flight = self.in_flight.drain().map(|(_, pending)| pending);
+        let all = in_flight.chain(self.done.drain(..).map(|(pending, _)| pending));
+        self.requests.extend(all.map(|pending| without_reply(&pending)));
+    }
+
+    /// Ends it.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.give_up_all();
+        self.flush()
     }
 
     fn arrived(&mut self, at: Instant, mut arrival: Arrival) -> io::Result<()> {
@@ -280,17 +318,22 @@ impl<W: Write> Scribe<W> {
             self.missing += u64::from(arrival.number.wrapping_sub(before) - 1);
         }
         self.write_missing(time)?;
-        let Some(connection) = self.connections.get_mut(&arrival.ioc) else { return Ok(()) };
+        let Some(connection) = self.connection(arrival.ioc)? else {
+            self.missing += 1;
+            return Ok(());
+        };
         let is_one_read = connection.came.replace(at) == Some(at);
         let (number, after) = (connection.number, connection.replies);
-        arrival.offset += connection.place * SECTOR;
-        if let Some(disguise) = &self.disguise {
-            arrival.offset = disguise.offsets.offset(arrival.offset);
+        let place = connection.place;
+        let Place { first, scramble, .. } = &self.places.all[place];
+        if self.disguise.is_some() {
+            arrival.offset = scramble.offset(arrival.offset, arrival.len.into());
         }
+        arrival.offset += first * SECTOR;
         let action = code::QUEUE | (kind_of(&arrival) | category::QUEUE) << 16;
         let sequence = self.command(time, &arrival, (number, action, 0))?;
-        let (connection, time) = (number, self.last);
-        let pending = Pending { sequence, arrival, connection, after, time, is_one_read };
+        let time = self.last;
+        let pending = Pending { sequence, arrival, after, time, is_one_read };
         self.in_flight.insert(arrival.tag, pending);
         Ok(())
     }
@@ -326,11 +369,12 @@ impl<W: Write> Scribe<W> {
     }
 
     fn device(&mut self, time: u64, io: Io, what: u32, point: u32) -> io::Result<()> {
-        // Those that came before are nobody's here.
+        // Those of before are nobody's here.
         let Some(connection) = self.connections.get(&io.ioc) else { return Ok(()) };
-        let sector = (io.sector.0 - connection.first.0) + connection.place;
+        let place = self.places.all[connection.place].first;
+        let sector = io.sector.0.saturating_sub(connection.first.0) + place;
         let pid = connection.number;
-        let kind = category_of(io.op, BioFlags::empty(), false);
+        let kind = category_of(io.op, sync_of(io.op), false);
         let bytes = u64::from(io.sectors.0) * u64::from(SectorCount::SECTOR_BYTES);
         self.record(Record {
             time,
@@ -347,16 +391,16 @@ impl<W: Write> Scribe<W> {
     fn round_over(&mut self, time: u64) -> io::Result<()> {
         for (pending, error) in std::mem::take(&mut self.done) {
             let arrival = pending.arrival;
-            let is_no_device = arrival.op == Op::Flush || arrival.len == 0 || error != 0;
+            let Some(connection) = self.connections.get_mut(&arrival.ioc) else { continue };
+            connection.replies = connection.replies.saturating_add(1);
+            let number = connection.number;
+            let is_no_device = arrival.op == Op::Flush || arrival.len == 0 || is_refused(error);
             if is_no_device || self.disguise.is_some() {
                 let action = code::COMPLETE | (kind_of(&arrival) | category::COMPLETE) << 16;
-                self.command(time, &arrival, (pending.connection, action, error))?;
+                self.command(time, &arrival, (number, action, error))?;
             }
             self.written.requests += 1;
             self.requests.push(recorded(&pending, error, time));
-            if let Some(connection) = self.connections.get_mut(&arrival.ioc) {
-                connection.replies = connection.replies.saturating_add(1);
-            }
             if self.requests.len() == BLOCK {
                 self.write_requests()?;
             }
@@ -380,8 +424,10 @@ impl<W: Write> Scribe<W> {
     }
 
     fn write_requests(&mut self) -> io::Result<()> {
-        let requests = std::mem::take(&mut self.requests);
-        if requests.is_empty() { Ok(()) } else { self.write_block(&Block::Requests(requests)) }
+        for requests in std::mem::take(&mut self.requests).chunks(BLOCK) {
+            self.write_block(&Block::Requests(requests.to_vec()))?;
+        }
+        Ok(())
     }
 
     fn write_block(&mut self, block: &Block) -> io::Result<()> {
@@ -401,16 +447,25 @@ fn kind_of(arrival: &Arrival) -> u32 {
     category_of(arrival.op, arrival.flags(), arrival.ahead)
 }
 
+/// Whether a command with that error was none that could be done.
+fn is_refused(error: u16) -> bool {
+    let refuses = [Errno::INVAL, Errno::OPNOTSUPP, Errno::SHUTDOWN];
+    refuses.iter().any(|errno| errno.raw_os_error() == i32::from(error))
+}
+
+fn without_reply(pending: &Pending) -> RecordedRequest {
+    let request = recorded(pending, 0, pending.time);
+    RecordedRequest { flags: request.flags | RequestFlags::NO_REPLY, ..request }
+}
+
 fn recorded(pending: &Pending, error: u16, time: u64) -> RecordedRequest {
     let arrival = &pending.arrival;
     let (within, len) = (arrival.offset % SECTOR, arrival.len);
     let is_whole = within == 0 && u64::from(len).is_multiple_of(SECTOR);
-    let refuses = [Errno::INVAL, Errno::OPNOTSUPP, Errno::SHUTDOWN];
-    let is_refused = refuses.iter().any(|errno| errno.raw_os_error() == i32::from(error));
     let flags = [
         (pending.is_one_read, RequestFlags::ONE_READ),
         (!is_whole, RequestFlags::PARTS_OF_SECTORS),
-        (is_refused, RequestFlags::REFUSED),
+        (is_refused(error), RequestFlags::REFUSED),
     ];
     let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag);
     RecordedRequest {

@@ -8,7 +8,9 @@ use paternoster::{Instant, IocId, Nanos, Op, Sector};
 
 use paternoster_disk::{Command, CommandOp, Outcome, Payload, VolumeId};
 use paternoster_trace::blktrace::{RECORD, code};
-use paternoster_trace::sidecar::{Block, Meta, Party, Reader, RecordedRequest, RequestFlags};
+use paternoster_trace::sidecar::{
+    Block, Change, Meta, Party, Reader, RecordedRequest, RequestFlags,
+};
 use rustix::io::Errno;
 use slotmap::KeyData;
 
@@ -87,7 +89,20 @@ impl Recording {
         std::iter::from_fn(|| reader.next_block().expect("it is whole")).collect()
     }
 
+    /// Those that have had a reply, and the sequences of the others.
+    fn ended(&self) -> (Vec<RecordedRequest>, Vec<u64>) {
+        let has_reply = |it: &RecordedRequest| !it.flags.contains(RequestFlags::NO_REPLY);
+        let (ended, others): (Vec<_>, Vec<_>) = self.all().into_iter().partition(has_reply);
+        let mut others: Vec<_> = others.iter().map(|it| it.sequence).collect();
+        others.sort_unstable();
+        (ended, others)
+    }
+
     fn requests(&self) -> Vec<RecordedRequest> {
+        self.ended().0
+    }
+
+    fn all(&self) -> Vec<RecordedRequest> {
         let blocks = self.blocks().into_iter();
         let requests = blocks.filter_map(|block| match block {
             Block::Requests(requests) => Some(requests),
@@ -151,7 +166,7 @@ fn request_comes_behind_the_replies_that_its_connection_had_and_times_rise() {
             (2, 20, Some(0), 0, one_read),
             (3, 30, Some(0), 0, none),
             (4, 40, Some(1), io, none),
-            (6, 60, Some(2), invalid, RequestFlags::REFUSED),
+            (5, 60, Some(2), invalid, RequestFlags::REFUSED),
         ]
     );
     assert_eq!(requests[3].op, Op::Flush);
@@ -160,9 +175,9 @@ fn request_comes_behind_the_replies_that_its_connection_had_and_times_rise() {
     // The second volume lies behind the first, of 1 MiB.
     let asked: Vec<_> = events.iter().filter(|it| it.0 == code::QUEUE).map(|it| it.2).collect();
     assert_eq!(asked, [8, 16, 2048, 32, 0]);
-    // No device was done with these.
+    // No device was done with this; what its device failed has had its completion from there.
     let ended = events.iter().filter(|it| it.0 == code::COMPLETE).map(|it| it.3);
-    assert_eq!(ended.collect::<Vec<_>>(), [io, invalid]);
+    assert_eq!(ended.collect::<Vec<_>>(), [invalid]);
 }
 
 /// Of a ring of 10 entries, a request takes three here.
@@ -182,6 +197,7 @@ fn what_the_ring_has_lost_is_counted_and_said() {
     let lost = recording.scribe.written().lost;
     let recorded: Vec<_> = recording.requests().iter().map(|it| it.reply).collect();
     assert_eq!(recorded, [3, 75, 85, 95]);
+    assert_eq!(recording.ended().1, [1], "what became of it is not known");
     assert_eq!(lost, 1 + 4);
     let blocks = recording.blocks();
     let said = blocks.iter().find_map(|block| match block {
@@ -210,7 +226,53 @@ fn loss_of_ends_alone_is_a_loss() {
     }
     recording.write();
     assert_eq!(recording.scribe.written().lost, 4);
-    assert!(recording.requests().is_empty());
+    assert_eq!(recording.ended(), (vec![], vec![1, 2, 3, 4]));
     let said = recording.blocks().into_iter().filter(|block| matches!(block, Block::Lost(_)));
     assert_eq!(said.count(), 1);
+}
+
+/// As when another server was to take over, and did not: the same command comes once more.
+#[test]
+fn command_that_was_given_up_has_no_reply_and_counts_for_none() {
+    let mut recording = Recording::begin(100);
+    recording.ask(1, 1, read(1));
+    recording.journal.done(&Outcome::cancelled(1.into(), read(1)));
+    recording.ask(2, 2, read(1));
+    recording.answer(3, 2, Ok(()));
+    recording.write();
+    let (ended, unanswered) = recording.ended();
+    let after: Vec<_> = ended.iter().map(|it| (it.sequence, it.after)).collect();
+    assert_eq!((after, unanswered), (vec![(2, Some(0))], vec![1]));
+    assert_eq!(recording.scribe.written().lost, 0);
+}
+
+/// `last` begins with the oldest entry: what was set since had other values then.
+#[test]
+fn what_was_in_force_when_a_recording_begins_is_told() {
+    let mut journal = Recording::begin(3).journal;
+    journal.changed(Vec::new(), "none".to_owned());
+    let set = |journal: &mut Journal, what: &str, from: &str, to: &str, scheduler: &str| {
+        let (what, value) = (what.to_owned(), to.to_owned());
+        let change = Change { at_ns: 0, what, value };
+        journal.changed(vec![(change, from.to_owned())], scheduler.to_owned());
+    };
+    set(&mut journal, "disk scheduler", "none", "bfq", "bfq");
+    for at in 1..4 {
+        journal.round_over(at_nanos(at));
+    }
+    set(&mut journal, "weight", "100", "300", "bfq");
+    set(&mut journal, "weight", "300", "400", "bfq");
+    set(&mut journal, "disk scheduler", "bfq", "wfq", "wfq");
+    let told = |journal: &Journal| {
+        let first = journal.start(Wanted::UntilNow, at_nanos(9)).from.entry;
+        let weight = journal.value_at(first, "weight").map(str::to_owned);
+        (first, journal.scheduler_at(first).to_owned(), weight)
+    };
+    assert_eq!(told(&journal), (0, "none".to_owned(), Some("100".to_owned())));
+    journal.round_over(at_nanos(4));
+    assert_eq!(told(&journal), (1, "bfq".to_owned(), Some("100".to_owned())));
+    for at in 5..8 {
+        journal.round_over(at_nanos(at));
+    }
+    assert_eq!(told(&journal), (4, "wfq".to_owned(), None));
 }

@@ -1,6 +1,7 @@
 //! How a chain of bios that merged in a plug enters: as one bio of its whole range would. It may
 //! merge into a queued request, which then has all of its bios; else one request is made of it.
 
+use super::merge::merged;
 use super::{Elevator, Submitted};
 use crate::arena::RequestId;
 use crate::plug::{Chain, FlushReason};
@@ -69,13 +70,8 @@ impl<S: Scheduler> Elevator<S> {
         let request = self.cx.requests.get_mut(rq);
         request.bios.push(bio.user_data);
         let counted = Counted::bio(bio, request.group);
-        let (bio, into) = (bio.user_data, request.name());
+        let merged = merged(bio, request, kind, MergeSite::Plug);
         self.stats.merged(counted);
-        self.emit(Event::Elevator(ElevatorEvent::Merged {
-            bio,
-            into,
-            kind,
-            site: MergeSite::Plug,
-        }));
+        self.emit(merged);
     }
 }

@@ -206,13 +206,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.take_bio(rq, bio, kind);
         self.stats.merged(Counted::bio(bio, self.cx.requests[rq].group));
-        let event = Event::Elevator(ElevatorEvent::Merged {
-            bio: bio.user_data,
-            into: self.cx.requests[rq].name(),
-            kind,
-            site,
-        });
-        self.emit(event);
+        self.emit(merged(bio, &self.cx.requests[rq], kind, site));
         Ok(())
     }
 
@@ -390,4 +384,12 @@ impl<S: Scheduler> Elevator<S> {
             self.merging.hash.remove(&mut self.cx.requests, rq, end);
         }
     }
+}
+
+/// The event of a bio that has become a part of `into`.
+pub(super) fn merged(bio: &Bio, into: &Request, kind: MergeKind, site: MergeSite) -> Event {
+    let &Bio { user_data, ioc, op, sector, sectors, .. } = bio;
+    let into = into.name();
+    let bio = user_data;
+    Event::Elevator(ElevatorEvent::Merged { bio, into, kind, site, ioc, op, sector, sectors })
 }

@@ -43,6 +43,14 @@ events! {
         kind: MergeKind => "kind",
         /// Which lookup found the request.
         site: MergeSite,
+        /// The I/O context that submitted it.
+        ioc: IocId,
+        /// Its operation.
+        op: Op,
+        /// Its first sector.
+        sector: Sector,
+        /// Its length.
+        sectors: SectorCount,
     };
     /// A request absorbed the one behind it, which is gone.
     Absorbed => "M" {

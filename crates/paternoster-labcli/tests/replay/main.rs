@@ -1,5 +1,7 @@
 //! `paternoster-lab replay`.
 
+mod recorded;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
