@@ -97,11 +97,8 @@ impl Assembly {
         surveyed: Surveyed,
         companion: Option<Companion>,
     ) -> Self {
-        let Surveyed { mut survey, devices, first: read } = surveyed;
-        if companion.is_some() {
-            // Replies there are since the recording began, not since its first request.
-            survey.begin = 0;
-        }
+        let Surveyed { survey, devices, first: read } = surveyed;
+        let companion = companion.map(|companion| companion.since(survey.begin));
         Self {
             events,
             survey,
@@ -148,7 +145,9 @@ impl Assembly {
     fn is_answered(&mut self) -> Result<bool, Error> {
         let Some(companion) = &mut self.companion else { return Ok(false) };
         match self.requests.front() {
-            Some(first) if self.requests.len() > WAITING => companion.has(first.sequence),
+            Some(first) if self.requests.len() > WAITING => {
+                companion.has_answered(first.sequence, self.last)
+            }
             _ => Ok(false),
         }
     }

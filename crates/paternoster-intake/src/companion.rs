@@ -36,6 +36,8 @@ pub(crate) struct Companion {
     /// By the lower half of the sequence of their Q, as blktrace has it.
     ahead: HashMap<u32, RecordedRequest>,
     pub(crate) recorded: Recorded,
+    /// When requests began, in ns since the recording did.
+    begin: u64,
     has_ended: bool,
 }
 
@@ -45,12 +47,28 @@ impl Companion {
             reader: Reader::new(bytes).map_err(of_sidecar)?,
             ahead: HashMap::new(),
             recorded: Recorded::default(),
+            begin: 0,
             has_ended: false,
         })
     }
 
+    /// The same, whose times are since that moment of the recording, as those of requests are.
+    pub(crate) fn since(self, begin: u64) -> Self {
+        Self { begin, ..self }
+    }
+
+    /// Whether the request of that Q had its reply by then, or will have none.
+    pub(crate) fn has_answered(&mut self, sequence: u32, time: u64) -> Result<bool, Error> {
+        let is_there = self.has(sequence)?;
+        let found = self.ahead.get(&sequence).filter(|_| is_there);
+        Ok(found.is_some_and(|found| {
+            let has_none = found.flags.contains(RequestFlags::NO_REPLY);
+            has_none || found.reply.saturating_sub(self.begin) <= time
+        }))
+    }
+
     /// Whether it has the request of that Q. Reads on until it is known, or too much is kept.
-    pub(crate) fn has(&mut self, sequence: u32) -> Result<bool, Error> {
+    fn has(&mut self, sequence: u32) -> Result<bool, Error> {
         while !self.ahead.contains_key(&sequence) {
             if self.ahead.len() >= AHEAD || !self.read()? {
                 return Ok(false);
@@ -75,8 +93,9 @@ impl Companion {
             return Ok(true);
         }
         // No device was done with a flush, or with what was refused.
-        request.completed = request.completed.or(Some(found.reply));
-        request.replied = Some(Replied { at: found.reply, after: found.after });
+        let reply = found.reply.saturating_sub(self.begin);
+        request.completed = request.completed.or(Some(reply));
+        request.replied = Some(Replied { at: reply, after: found.after });
         Ok(true)
     }
 
@@ -103,8 +122,15 @@ impl Companion {
                 let by_number = parties.into_iter().map(|party| (party.connection, party));
                 self.recorded.parties.extend(by_number);
             }
-            Block::Change(change) => self.recorded.changes.push(change),
-            Block::Lost(lost) => self.recorded.lost.push(lost),
+            Block::Change(mut change) => {
+                change.at_ns = change.at_ns.saturating_sub(self.begin);
+                self.recorded.changes.push(change);
+            }
+            Block::Lost(mut lost) => {
+                lost.from_ns = lost.from_ns.saturating_sub(self.begin);
+                lost.until_ns = lost.until_ns.saturating_sub(self.begin);
+                self.recorded.lost.push(lost);
+            }
             Block::Requests(requests) => {
                 let lower = |request: &RecordedRequest| (request.sequence & 0xffff_ffff) as u32;
                 self.ahead.extend(requests.into_iter().map(|it| (lower(&it), it)));

@@ -227,6 +227,9 @@ fn anonymous_recording_has_no_names_and_other_offsets() {
 fn last_has_the_newest_requests_and_makes_nothing_where_something_is() {
     let served = serve("threads = 1", "record_ring = \"16K\"\nscheduler = \"bfq\"");
     let mut gold = enter(&served, "gold");
+    // It has 200 when it comes, and 250 when these come.
+    read_at_once(&mut gold, &[0]);
+    ctl(&served, &["weight", "/gold", "250"]).expect("it is set");
     for page in 0..400 {
         read_at_once(&mut gold, &[page * 4096]);
     }
@@ -236,7 +239,7 @@ fn last_has_the_newest_requests_and_makes_nothing_where_something_is() {
     assert!(said.ends_with("it has all that the disk knew\n"), "{said}");
     let (requests, recorded) = read(&served.path("rec/last"));
     assert_eq!(recorded.meta.scheduler, "bfq", "it was when these came");
-    assert_eq!(recorded.parties[&1].weight, 200, "likewise");
+    assert_eq!(recorded.parties[&1].weight, 250, "likewise");
     let pages: Vec<_> = requests.iter().map(|it| it.offset / 4096).collect();
     let first = pages[0];
     assert_eq!(pages, (first..400).collect::<Vec<_>>());

@@ -131,6 +131,8 @@ fn as_served(request: &mut Request) {
     match request.op {
         Op::Write if flags.contains(BioFlags::FUA) => *flags = BioFlags::SYNC | BioFlags::NO_MERGE,
         Op::Write => *flags |= BioFlags::SYNC | BioFlags::IDLE,
+        Op::WriteZeroes => *flags = BioFlags::SYNC,
+        Op::Discard => *flags = BioFlags::empty(),
         _ if request.ahead => *flags |= BioFlags::NO_MERGE,
         _ => {}
     }

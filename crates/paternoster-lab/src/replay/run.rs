@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{Nanos, NoTrace};
+use paternoster::{Nanos, NoTrace, SchedulerKind};
+use paternoster_intake::Request;
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{Described, Model};
 use paternoster_scene::Scheduler;
@@ -64,8 +65,11 @@ pub struct Options {
 /// tunables that fit it, and with no more requests in the device.
 pub fn as_recorded(scheduler: &Scheduler, meta: &Meta, rotational: bool) -> Setup {
     let mut setup = Setup::new(scheduler.kind).as_served(rotational);
-    setup.tunables.extend(scheduler.tunables.iter().cloned());
     setup.depth = meta.depths.get(scheduler.kind.name()).copied();
+    // Else it learns one.
+    let depth = setup.depth.filter(|_| scheduler.kind == SchedulerKind::Wfq);
+    setup.tunables.extend(depth.map(|depth| ("depth".to_owned(), depth.into())));
+    setup.tunables.extend(scheduler.tunables.iter().cloned());
     setup
 }
 
@@ -239,7 +243,17 @@ impl Recording {
             &self.contexts[context as usize].requests[number as usize]
         };
         order.sort_by_key(|at| request(at).arrived);
-        let requests: Vec<_> = order.iter().map(request).collect();
+        let is_one = order.iter().all(|(context, _)| *context == order[0].0);
+        let requests = order.iter().map(|at| {
+            let mut request = *request(at);
+            // A count of the replies of one connection says nothing of those of all.
+            if let Some(replied) = request.replied.as_mut().filter(|_| !is_one) {
+                replied.after = None;
+            }
+            request
+        });
+        let requests: Vec<Request> = requests.collect();
+        let requests: Vec<&Request> = requests.iter().collect();
         let due = claims(&requests);
         let is_open = |unclear: bool| match Nature::of(&requests, &due) {
             Nature::Open => true,

@@ -36,17 +36,25 @@ pub(super) fn run(
     check_one_is_enough(args, jobs)?;
     let line = ProgressLine::new()?;
     let interrupted = on_ctrl_c()?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut set_ups: Vec<(String, Setup)> = Vec::new();
     for scheduler in schedulers {
         let name = scheduler.to_string();
-        ensure!(runs.iter().all(|run| run.name != name), "--scheduler {name} is there twice");
+        ensure!(
+            set_ups.iter().all(|(known, _)| *known != name),
+            "--scheduler {name} is there twice"
+        );
         let (device, _) = read_device(&args.device, args.seed)?;
         let setup = set_up(args, scheduler, host, device.as_ref());
         for note in weights_note::notes(jobs, &setup) {
             eprintln!("paternoster-lab: {name}: {note}");
         }
-        let under = || format!("under {name}");
-        check_jobs(jobs, &setup, host.page_cache, &device).with_context(under)?;
+        let checked = check_jobs(jobs, &setup, host.page_cache, &device);
+        checked.with_context(|| format!("under {name}"))?;
+        set_ups.push((name, setup));
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for (name, setup) in set_ups {
+        let (device, _) = read_device(&args.device, args.seed)?;
         let sinks = Sinks::open(jobs, written_file)?;
         let shows = |run: Progress<'_>| {
             line.shows(run);
@@ -55,7 +63,7 @@ pub(super) fn run(
             }
         };
         let outcome = run_jobs_into(sinks, jobs, &setup, host.page_cache, device, shows);
-        let outcome = outcome.with_context(under)?;
+        let outcome = outcome.with_context(|| format!("under {name}"))?;
         let is_over = outcome.interrupted;
         runs.push(Run { name, setup, outcome });
         if is_over {

@@ -56,10 +56,9 @@ impl Connections {
         let journal = owner.trace().journal.as_ref()?;
         let start = journal.start(wanted, now);
         // As it was then.
-        let first = start.from.entry;
-        journal.scheduler_at(first).clone_into(&mut meta.scheduler);
+        journal.scheduler_at(start.from).clone_into(&mut meta.scheduler);
         for (_, Client { party, .. }) in &mut clients {
-            let weight = journal.value_at(first, &format!("group {:?} weight", party.group));
+            let weight = journal.value_at(start.from, &format!("group {:?} weight", party.group));
             party.weight = weight.and_then(|text| text.parse().ok()).unwrap_or(party.weight);
         }
         Some(Begin { meta, clients, start })

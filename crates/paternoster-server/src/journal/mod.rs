@@ -31,8 +31,10 @@ pub(crate) use self::recordings::Recordings;
 /// The bytes of a ring that there is for a recording alone.
 const OF_A_RECORDING: u64 = 4 << 20;
 
-/// How many notes are kept at most: names of clients that have come, and changes.
+/// How many notes are kept that are older than all entries (names of clients that have come, and
+/// changes), and how many at most.
 const NOTES: usize = 1 << 12;
+const MOST_NOTES: usize = 1 << 14;
 
 /// What happened, and when on the elevator's clock.
 #[derive(Clone, Copy, Debug)]
@@ -269,21 +271,23 @@ impl Journal {
         self.push(at, What::RoundOver);
     }
 
-    /// The scheduler at the time of that entry.
-    pub(crate) fn scheduler_at(&self, entry: u64) -> &str {
-        let changes = self.changes_from(entry);
+    /// The scheduler there.
+    pub(crate) fn scheduler_at(&self, from: From) -> &str {
+        let changes = self.changes_from(from);
         changes.map(|(_, _, scheduler)| scheduler).next().unwrap_or(&self.scheduler)
     }
 
-    /// What was in the place of something at the time of that entry, if it was set since.
-    pub(crate) fn value_at(&self, entry: u64, what: &str) -> Option<&str> {
-        let mut changes = self.changes_from(entry);
+    /// What was in the place of something there, if it was set since.
+    pub(crate) fn value_at(&self, from: From, what: &str) -> Option<&str> {
+        let mut changes = self.changes_from(from);
         changes.find(|(change, ..)| change.what == what).map(|(_, from, _)| from)
     }
 
-    fn changes_from(&self, entry: u64) -> impl Iterator<Item = (&Change, &str, &str)> {
-        let notes = self.notes.iter().filter(move |(at, _)| *at >= entry);
-        notes.filter_map(|(_, note)| match note {
+    fn changes_from(&self, from: From) -> impl Iterator<Item = (&Change, &str, &str)> {
+        let notes = self.notes.iter().zip(self.first_note..);
+        let since = move |(at, number): (u64, u64)| at >= from.entry && number >= from.note;
+        let notes = notes.filter(move |((at, _), number)| since((*at, *number)));
+        notes.filter_map(|((_, note), _)| match note {
             Note::Changed { change, from, scheduler } => Some((change, &**from, &**scheduler)),
             _ => None,
         })
@@ -301,7 +305,9 @@ impl Journal {
     /// Notes something that has no room in an entry.
     pub(crate) fn note(&mut self, note: Note) {
         // The names of those who are here come with the beginning of each recording.
-        while self.notes.len() >= NOTES {
+        let (oldest, _) = self.range();
+        let is_old = |notes: &VecDeque<(u64, Note)>| notes.front().is_some_and(|it| it.0 < oldest);
+        while self.notes.len() >= MOST_NOTES || self.notes.len() >= NOTES && is_old(&self.notes) {
             self.notes.pop_front();
             self.first_note += 1;
         }

@@ -16,7 +16,9 @@ use paternoster_disk::FrontTag;
 use paternoster_trace::blktrace::{
     DEVICE, Record, SECTOR, category, category_of, code, process_note, timestamp_note,
 };
-use paternoster_trace::sidecar::{Block, Lost, Meta, Party, RecordedRequest, RequestFlags, Writer};
+use paternoster_trace::sidecar::{
+    Block, Change, Lost, Meta, Party, RecordedRequest, RequestFlags, Writer,
+};
 use rustix::io::Errno;
 
 use super::disguise::{Disguise, Scramble};
@@ -186,8 +188,9 @@ impl<W: Write> Scribe<W> {
 
     /// A client is there, and may ask for something.
     pub(super) fn add(&mut self, ioc: IocId, client: Client) {
+        // Of two, the first: what there is when it begins is told first, and as it is then.
         if !self.connections.contains_key(&ioc) {
-            self.clients.insert(ioc, client);
+            self.clients.entry(ioc).or_insert(client);
         }
     }
 
@@ -239,14 +242,27 @@ impl<W: Write> Scribe<W> {
                 self.clients.remove(&ioc);
                 self.connections.remove(&ioc);
             }
-            // It names what nobody is to know, or was before the first entry.
-            Note::Changed { .. } if self.disguise.is_some() || at < self.first => {}
             Note::Changed { mut change, .. } => {
+                self.reweigh(&change);
+                // It names what nobody is to know, or was before the first entry.
+                if self.disguise.is_some() || at < self.first {
+                    return Ok(());
+                }
                 change.at_ns = change.at_ns.saturating_sub(self.began.as_nanos());
                 self.write_block(&Block::Change(change))?;
             }
         }
         Ok(())
+    }
+
+    /// Clients that have not asked yet have the weight that is set now.
+    fn reweigh(&mut self, change: &Change) {
+        let Ok(weight) = change.value.parse() else { return };
+        for Client { party, .. } in self.clients.values_mut() {
+            if change.what == format!("group {:?} weight", party.group) {
+                party.weight = weight;
+            }
+        }
     }
 
     fn write_entry(&mut self, entry: &Entry) -> io::Result<Room> {

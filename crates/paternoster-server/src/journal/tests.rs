@@ -264,9 +264,15 @@ fn what_was_in_force_when_a_recording_begins_is_told() {
     set(&mut journal, "weight", "300", "400", "bfq");
     set(&mut journal, "disk scheduler", "bfq", "wfq", "wfq");
     let told = |journal: &Journal| {
-        let first = journal.start(Wanted::UntilNow, at_nanos(9)).from.entry;
-        let weight = journal.value_at(first, "weight").map(str::to_owned);
-        (first, journal.scheduler_at(first).to_owned(), weight)
+        let from = journal.start(Wanted::UntilNow, at_nanos(9)).from;
+        let weight = journal.value_at(from, "weight").map(str::to_owned);
+        // Whoever begins now has what is in force now.
+        let now = journal.start(Wanted::FromNow, at_nanos(9)).from;
+        assert_eq!(
+            (journal.scheduler_at(now), journal.value_at(now, "weight")),
+            (&*journal.scheduler, None)
+        );
+        (from.entry, journal.scheduler_at(from).to_owned(), weight)
     };
     assert_eq!(told(&journal), (0, "none".to_owned(), Some("100".to_owned())));
     journal.round_over(at_nanos(4));
