@@ -7,6 +7,8 @@
 //!
 //! A prediction is no better than both: their sum is the half width of what is printed with `±`.
 
+use std::ops::Range;
+
 use paternoster::Nanos;
 use paternoster_model::Described;
 
@@ -91,8 +93,8 @@ fn relative(found: f64, wanted: f64) -> Option<f64> {
 pub struct Predicted {
     /// Why it ended.
     pub end: End,
-    /// How long was counted.
-    pub counted: Nanos,
+    /// When that was, since the start.
+    pub until: Nanos,
     /// What each group got, in the order of [`Recording::parties`].
     pub figures: Vec<Figures>,
     /// The share of the rule in the error, for each group; without signs.
@@ -177,8 +179,8 @@ impl<'a> Predictor<'a> {
     /// Replays it under its own scheduler.
     pub fn itself(&self, own: &Options) -> Result<Prediction, ReplayError> {
         let itself = self.predict(own)?;
-        let until = itself.counted.as_nanos().min(self.recording.end);
-        let recorded = figures(&self.recording.got(until), Nanos::new(until));
+        let until = itself.until.as_nanos().min(self.recording.end);
+        let recorded = figures(&self.recording, &counted(until));
         let pairs = itself.figures.iter().zip(&recorded);
         let self_errors = pairs.map(|(found, wanted)| Errors::of(found, wanted)).collect();
         let self_errors = Some(self_errors).filter(|_| !self.inferred);
@@ -188,7 +190,7 @@ impl<'a> Predictor<'a> {
 
     /// Replays it as `options` have it, and by other rules, beside which its error is seen.
     pub fn predict(&self, options: &Options) -> Result<Predicted, ReplayError> {
-        let (end, counted, found) = self.replay(options)?;
+        let (end, until, found) = self.replay(options)?;
         let mut others = Vec::new();
         if options.arrivals != Arrivals::Open {
             others.push(Options { fixed_chains: !options.fixed_chains, ..options.clone() });
@@ -215,7 +217,7 @@ impl<'a> Predictor<'a> {
         } else {
             None
         };
-        Ok(Predicted { end, counted, figures: found, rule, by_clock })
+        Ok(Predicted { end, until, figures: found, rule, by_clock })
     }
 
     fn has_groups_of_several(&self) -> bool {
@@ -228,9 +230,14 @@ impl<'a> Predictor<'a> {
     fn replay(&self, options: &Options) -> Result<(End, Nanos, Vec<Figures>), ReplayError> {
         let outcome = self.recording.replay(self.device, options)?;
         let until = outcome.counted_ns();
-        let got = outcome.recording.got(until);
-        Ok((outcome.end, Nanos::new(until), figures(&got, Nanos::new(until))))
+        Ok((outcome.end, Nanos::new(until), figures(&outcome.recording, &counted(until))))
     }
+}
+
+/// What is counted of so many ns: not the first tenth, at most a second. A scheduler begins cold in
+/// a replay, and learns; in a server it had learnt long before.
+fn counted(until: u64) -> Range<u64> {
+    (until / 10).min(1_000_000_000)..until + 1
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure needs no more than 53 bits")]
@@ -239,8 +246,9 @@ fn seconds(nanos: Nanos) -> f64 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure needs no more than 53 bits")]
-fn figures(got: &[GotGroup], counted: Nanos) -> Vec<Figures> {
-    let seconds = seconds(counted);
+fn figures(recording: &Recording, counted: &Range<u64>) -> Vec<Figures> {
+    let got = recording.got(counted.clone());
+    let seconds = seconds(Nanos::new(counted.end - counted.start));
     let all: u64 = got.iter().map(|group| group.bytes).sum();
     let of_group = |group: &GotGroup| {
         let a_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };

@@ -1,6 +1,7 @@
 //! One replay: a recording over a device under a scheduler, in virtual time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use paternoster::{Nanos, NoTrace, SchedulerKind};
 use paternoster_intake::Request;
@@ -165,13 +166,15 @@ pub struct GotGroup {
 }
 
 impl Recording {
-    /// What each group got up to that time, in the order of [`Recording::parties`].
-    pub fn got(&self, until: u64) -> Vec<GotGroup> {
+    /// What each group got in that time, in ns since the start, in the order of
+    /// [`Recording::parties`].
+    pub fn got(&self, counted: Range<u64>) -> Vec<GotGroup> {
         let of_party = |party: Option<usize>| {
             let mut got = GotGroup::default();
             let contexts = self.contexts.iter().filter(|context| context.group == party);
             for request in contexts.flat_map(|context| &context.requests) {
-                let Some(completed) = request.completed.filter(|&at| at <= until) else { continue };
+                let completed = request.completed.filter(|at| counted.contains(at));
+                let Some(completed) = completed else { continue };
                 got.requests += 1;
                 got.bytes += request.len;
                 got.latencies.add(Nanos::new(completed.saturating_sub(request.arrived)));

@@ -237,7 +237,15 @@ fn errors(clients: &[Client], one: SchedulerKind, other: SchedulerKind, by: &Opt
     let outcome = recording.replay(&device(), &by).expect("a replay");
     let until = outcome.counted_ns();
     let fresh = record(clients, other, 8, SPAN);
-    differences(&outcome.recording.got(until), until, &fresh.got(until), until)
+    differences(&outcome.recording.got(0..until + 1), until, &fresh.got(0..until + 1), until)
+}
+
+/// How far fresh clients are from one another there.
+fn spread(clients: &[Client], scheduler: SchedulerKind) -> [f64; 3] {
+    let got = |seed| record(clients, scheduler, seed, SPAN).got(0..SPAN.as_nanos());
+    let runs: Vec<_> = (8..12).map(got).collect();
+    let pairs = runs.windows(2).map(|pair| differences(&pair[0], 1, &pair[1], 1));
+    pairs.reduce(|most, found| [0, 1, 2].map(|it| f64::max(most[it], found[it]))).expect("some")
 }
 
 fn assert_within(found: [f64; 3], allowed: [f64; 3], what: &str) {
@@ -260,13 +268,21 @@ fn replay_under_another_scheduler_is_as_fresh_clients_would_be() {
     }
 }
 
+/// Under bfq the medians of fresh clients differ by up to 24 % among themselves, as whom it idles
+/// for depends on when batches end: no replay is nearer to one of them than they are.
 #[test]
 fn bursts_and_batches_are_kept() {
     let batch = |weight, depth| Client { waits_for_all: true, ..client(weight, depth) };
     let clients = [batch(400, 8), client(200, 32), batch(100, 32)];
     for (one, other) in PAIRS {
         let found = errors(&clients, one, other, &options(one));
-        assert_within(found, [0.03, 0.05, 0.10], &format!("{one} to {other}"));
+        let mut allowed = [0.03, 0.05, 0.10];
+        if other == SchedulerKind::Bfq {
+            let spread = spread(&clients, other);
+            assert!(spread[1] > 0.05, "the bar would do: {spread:?}");
+            allowed = [0, 1, 2].map(|it| f64::max(allowed[it], spread[it]));
+        }
+        assert_within(found, allowed, &format!("{one} to {other}"));
     }
 }
 
@@ -464,7 +480,7 @@ fn counting_ends_with_those_who_would_have_gone_on() {
     let outcome = recording.replay(&wide.clone().into(), &by).expect("a replay");
     assert!(matches!(outcome.end, End::RanOut { context: 0, .. }), "{:?}", outcome.end);
     let until = outcome.counted_ns();
-    assert_eq!((until, recording.got(until)[0].requests), (99_980_000, 1051));
+    assert_eq!((until, recording.got(0..until + 1)[0].requests), (99_980_000, 1051));
     // Only that one begins again.
     let by = Options { repeats: true, ..by };
     let fast = Kind::Servers(ServersParameters::new(64, Service::constant(Nanos::new(30_000))));

@@ -129,8 +129,8 @@ impl Report {
         for (name, predicted) in std::iter::once(own).chain(rows) {
             if let Some(why) = self.why(predicted.end) {
                 note(format!(
-                    "{name}: counted for {} s ({} s were recorded): {why}",
-                    seconds(predicted.counted),
+                    "{name}: counted until {} s ({} s were recorded): {why}",
+                    seconds(predicted.until),
                     seconds(self.span)
                 ));
             }
@@ -187,7 +187,7 @@ impl Report {
     fn of_replay(&self, name: &str, predicted: &Predicted) -> Value {
         json!({
             "scheduler": name,
-            "counted_ns": predicted.counted.as_nanos(),
+            "counted_until_ns": predicted.until.as_nanos(),
             "ended": self.why(predicted.end),
             "groups": self.of_groups(&predicted.figures),
             "by_clock": predicted.by_clock.as_ref().map(|figures| self.of_groups(figures)),
