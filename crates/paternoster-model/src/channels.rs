@@ -10,7 +10,7 @@
 use paternoster::{Instant, Nanos};
 
 use crate::parameter_file::{Keys, ParameterError, millis};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Who};
 use crate::service::Service;
 use crate::timed::Times;
 use crate::{Command, Op};
@@ -53,24 +53,25 @@ pub(crate) struct Channels {
     parameters: ChannelsParameters,
     /// When each has done all that it was given.
     free_at: Vec<Instant>,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Channels {
     pub(crate) fn new(parameters: ChannelsParameters, seed: u64) -> Self {
-        let draws = Draws::new(seed, Who::Device, 0);
+        let chances = Chances::new(seed, Who::Device);
         let free_at = vec![Instant::START; parameters.channels as usize];
-        Self { parameters, free_at, draws }
+        Self { parameters, free_at, chances }
     }
 }
 
 impl Times for Channels {
     fn end_of(&mut self, now: Instant, command: &Command) -> Instant {
         let ChannelsParameters { channels, service, clean_ups, clean_up } = self.parameters;
-        let channel = self.draws.below(u64::from(channels));
+        let mut draws = self.chances.of(command);
+        let channel = draws.below(u64::from(channels));
         let free_at = &mut self.free_at[usize::try_from(channel).expect("it is below a u32")];
-        let end = (*free_at).max(now) + service.time(&mut self.draws, command);
-        let cleans_up = command.op == Op::Write && self.draws.happens(clean_ups);
+        let end = (*free_at).max(now) + service.time(&mut draws, command);
+        let cleans_up = command.op == Op::Write && draws.happens(clean_ups);
         *free_at = if cleans_up { end + clean_up } else { end };
         end
     }

@@ -14,7 +14,7 @@ use paternoster::{Instant, Nanos};
 use crate::channels::clean_ups;
 use crate::ends::Ends;
 use crate::parameter_file::{Keys, ParameterError};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Draws, Who};
 use crate::service::{Service, time_of};
 use crate::{Command, Completion, Model, Op, Room};
 
@@ -69,33 +69,41 @@ struct Server {
     waiting: VecDeque<(Instant, u32)>,
 }
 
+/// A command in the flash.
+#[derive(Clone, Debug)]
+struct InFlash {
+    command: Command,
+    channel: usize,
+    draws: Draws,
+}
+
 /// Flash.
 #[derive(Debug)]
 pub(crate) struct Flash {
     parameters: FlashParameters,
     channels: Vec<Server>,
     bus: Server,
-    /// The commands in it, by tag, each with its channel.
-    commands: Vec<Option<(Command, usize)>>,
+    /// The commands in it, by tag.
+    commands: Vec<Option<InFlash>>,
     ends: Ends<End>,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Flash {
     pub(crate) fn new(parameters: FlashParameters, seed: u64) -> Self {
-        let draws = Draws::new(seed, Who::Device, 0);
+        let chances = Chances::new(seed, Who::Device);
         Self {
             parameters,
             channels: (0..parameters.channels).map(|_| Server::default()).collect(),
             bus: Server::default(),
             commands: vec![None; Room::default().depth as usize],
             ends: Ends::default(),
-            draws,
+            chances,
         }
     }
 
-    fn command(&self, tag: u32) -> (Command, usize) {
-        self.commands[tag as usize].expect("it is in the device")
+    fn command(&mut self, tag: u32) -> &mut InFlash {
+        self.commands[tag as usize].as_mut().expect("it is in the device")
     }
 
     fn server(&mut self, place: Place) -> &mut Server {
@@ -119,11 +127,11 @@ impl Flash {
         }
         let Some((since, tag)) = server.waiting.pop_front() else { return };
         server.busy = true;
-        let (command, _) = self.command(tag);
         let FlashParameters { bus_per_kib, service, .. } = self.parameters;
+        let InFlash { command, draws, .. } = self.command(tag);
         let took = match place {
             Place::Bus => time_of(bus_per_kib, command.sectors),
-            Place::Channel(_) => service.time(&mut self.draws, &command),
+            Place::Channel(_) => service.time(draws, command),
         };
         // Whoever hears late of an end submits what follows late.
         self.ends.push(now.max(since) + took, End::Served(place, tag));
@@ -137,11 +145,11 @@ impl Flash {
 
     /// A place is done with a command. Returns whether that was its last.
     fn served(&mut self, at: Instant, place: Place, tag: u32) -> bool {
-        let (command, channel) = self.command(tag);
-        let writes = command.op == Op::Write;
         let FlashParameters { clean_ups, clean_up, .. } = self.parameters;
+        let InFlash { command, channel, draws } = self.command(tag);
+        let (writes, channel) = (command.op == Op::Write, *channel);
         let on_channel = matches!(place, Place::Channel(_));
-        if on_channel && writes && self.draws.happens(clean_ups) {
+        if on_channel && writes && draws.happens(clean_ups) {
             self.ends.push(at + clean_up, End::CleanUp(channel));
         } else {
             self.free(at, place);
@@ -160,9 +168,10 @@ impl Flash {
 
 impl Model for Flash {
     fn submit(&mut self, now: Instant, command: Command) {
-        let channel = self.draws.below(u64::from(self.parameters.channels));
+        let mut draws = self.chances.of(&command);
+        let channel = draws.below(u64::from(self.parameters.channels));
         let channel = usize::try_from(channel).expect("it is below a u32");
-        self.commands[command.tag as usize] = Some((command, channel));
+        self.commands[command.tag as usize] = Some(InFlash { command, channel, draws });
         let first = if command.op == Op::Write { Place::Bus } else { Place::Channel(channel) };
         self.enter(now, first, command.tag);
     }

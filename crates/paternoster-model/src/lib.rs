@@ -6,8 +6,8 @@
 //!   poll(now)            ──▶ └───────┘ ──▶ a command that completed, until there is none
 //! ```
 //!
-//! A model reads no clock and draws no random number but from its own stream, whose seed is an
-//! argument: the same commands at the same times complete at the same times.
+//! A model reads no clock and draws no random number but from its own seed and the [`Chance`] of
+//! each command: the same commands at the same times complete at the same times.
 
 mod array;
 mod batch;
@@ -45,7 +45,7 @@ pub use devices::{
 pub use flash::FlashParameters;
 pub use input::{read_input, read_input_text};
 pub use kind::{Described, Kind, Stages};
-pub use random::{Draws, Who};
+pub use random::{Chance, Draws, Who};
 pub use servers::{Crowd, LinearSeek, Pace, Servers, ServersParameters};
 pub use service::{Service, Spread};
 pub use slices::SlicesParameters;
@@ -85,6 +85,8 @@ pub struct Command {
     pub sector: Sector,
     /// How many it has.
     pub sectors: SectorCount,
+    /// What the device draws for it.
+    pub chance: Chance,
 }
 
 /// A command that has completed.
@@ -233,7 +235,8 @@ mod tests {
     }
 
     fn command(tag: u32, op: Op) -> Command {
-        Command { tag, op, durable: false, sector: Sector(0), sectors: SectorCount(8) }
+        let (sector, sectors) = (Sector(0), SectorCount(8));
+        Command { tag, op, durable: false, sector, sectors, chance: Chance::of(0, tag.into()) }
     }
 
     /// All completions that are to come, by tag, with their times in microseconds.

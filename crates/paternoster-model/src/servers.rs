@@ -15,7 +15,7 @@ use paternoster::{Instant, Nanos, Sector};
 
 use crate::ends::Ends;
 use crate::parameter_file::{Keys, ParameterError, millis};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Who};
 use crate::service::Service;
 use crate::{Command, Completion, Model, Op, Room, Spent};
 
@@ -161,7 +161,7 @@ pub struct Servers {
     ends: Ends<(u32, u32)>,
     /// What each command spends, by its tag; valid while it is served. Tags are small.
     spent: Vec<Spent>,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Servers {
@@ -176,7 +176,7 @@ impl Servers {
             flushes: VecDeque::new(),
             ends: Ends::default(),
             spent: Vec::new(),
-            draws: Draws::new(seed, Who::Device, 0),
+            chances: Chances::new(seed, Who::Device),
             parameters,
         }
     }
@@ -220,7 +220,8 @@ impl Servers {
             // Whoever hears late of an end submits what follows late.
             let at = at.max(since);
             let slower = self.slower(at);
-            let mut spent = self.parameters.service.draw(&mut self.draws, &command, slower);
+            let mut draws = self.chances.of(&command);
+            let mut spent = self.parameters.service.draw(&mut draws, &command, slower);
             let mut server = 0;
             if let Some(heads) = &mut self.heads {
                 (server, spent.seek) = heads.take(&command);

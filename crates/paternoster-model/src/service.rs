@@ -175,7 +175,7 @@ fn kib(sectors: SectorCount) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Who;
+    use crate::random::{Chance, Who};
 
     /// Of 200,000 draws.
     fn mean(spread: Spread) -> f64 {
@@ -221,7 +221,14 @@ mod tests {
     fn times_without_chance_are_exact() {
         let service = Service::constant(Nanos::new(290));
         let (sector, sectors) = (paternoster::Sector(0), SectorCount(8));
-        let read = Command { tag: 0, op: Op::Read, durable: false, sector, sectors };
+        let read = Command {
+            tag: 0,
+            op: Op::Read,
+            durable: false,
+            sector,
+            sectors,
+            chance: Chance::default(),
+        };
         let spent = service.draw(&mut Draws::new(1, Who::Device, 0), &read, 1.0);
         assert_eq!(spent.overhead, Nanos::new(290));
     }

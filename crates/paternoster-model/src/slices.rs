@@ -9,7 +9,7 @@ use paternoster::{Instant, Nanos};
 
 use crate::Command;
 use crate::parameter_file::{Keys, ParameterError, millis};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Who};
 use crate::service::Service;
 use crate::timed::Times;
 
@@ -40,13 +40,13 @@ pub(crate) struct Slices {
     /// The slice in which the last command began, and how many have there.
     slice: u64,
     begun: u32,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Slices {
     pub(crate) fn new(parameters: SlicesParameters, seed: u64) -> Self {
-        let draws = Draws::new(seed, Who::Device, 0);
-        Self { parameters, slice: 0, begun: 0, draws }
+        let chances = Chances::new(seed, Who::Device);
+        Self { parameters, slice: 0, begun: 0, chances }
     }
 }
 
@@ -63,7 +63,7 @@ impl Times for Slices {
         }
         self.begun += 1;
         let begin = Instant::START + Nanos::new(self.slice * slice.as_nanos());
-        begin.max(now) + service.time(&mut self.draws, command)
+        begin.max(now) + service.time(&mut self.chances.of(command), command)
     }
 }
 

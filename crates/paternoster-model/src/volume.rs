@@ -13,7 +13,7 @@ use paternoster::{Instant, Nanos, SectorCount};
 
 use crate::Command;
 use crate::parameter_file::{Keys, ParameterError};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Who};
 use crate::service::Service;
 use crate::timed::Times;
 
@@ -59,15 +59,15 @@ pub(crate) struct Volume {
     bytes_free_at: Instant,
     /// Credit, as the time in which it is earned, up to `free_at`.
     credit: Nanos,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Volume {
     pub(crate) fn new(parameters: VolumeParameters, seed: u64) -> Self {
-        let draws = Draws::new(seed, Who::Device, 0);
+        let chances = Chances::new(seed, Who::Device);
         let credit = full(&parameters);
         let (free_at, bytes_free_at) = (Instant::START, Instant::START);
-        Self { parameters, free_at, bytes_free_at, credit, draws }
+        Self { parameters, free_at, bytes_free_at, credit, chances }
     }
 }
 
@@ -101,7 +101,7 @@ impl Times for Volume {
         let bytes_begin = self.bytes_free_at.max(now);
         let took = kib_rate.map_or(Nanos::ZERO, |rate| span_of(command.sectors, rate));
         self.bytes_free_at = bytes_begin + took;
-        begin.max(bytes_begin) + latency.time(&mut self.draws, command)
+        begin.max(bytes_begin) + latency.time(&mut self.chances.of(command), command)
     }
 }
 

@@ -19,8 +19,8 @@ use std::path::Path;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::{
-    Array, ArrayParameters, ArrayWriteBack, Command, Completion, Model, Op, Prefetch, Segmentation,
-    Spent, Striping, describe_text, open_device,
+    Array, ArrayParameters, ArrayWriteBack, Chance, Command, Completion, Model, Op, Prefetch,
+    Segmentation, Spent, Striping, describe_text, open_device,
 };
 use proptest::prelude::*;
 use small_disk::small_disk;
@@ -63,7 +63,8 @@ fn us(us: u64) -> Nanos {
 
 fn read(tag: u32, first: u64, end: u64) -> Command {
     let sectors = SectorCount(u32::try_from(end - first).expect("a few"));
-    Command { tag, op: Op::Read, durable: false, sector: Sector(first), sectors }
+    let (sector, chance) = (Sector(first), Chance::default());
+    Command { tag, op: Op::Read, durable: false, sector, sectors, chance }
 }
 
 fn write(tag: u32, first: u64, end: u64) -> Command {
@@ -291,7 +292,7 @@ fn any_commands() -> impl Strategy<Value = Vec<(u64, Command)>> {
     let command = (0_u64..30, op, any::<bool>(), 0_u64..200, 1_u32..40);
     let command = command.prop_map(|(gap, op, durable, sector, sectors)| {
         let sectors = SectorCount(if op == Op::Flush { 0 } else { sectors });
-        (gap, Command { tag: 0, op, durable, sector: Sector(sector), sectors })
+        (gap, Command { op, durable, ..read(0, sector, sector + u64::from(sectors.0)) })
     });
     prop::collection::vec(command, 1..8)
 }

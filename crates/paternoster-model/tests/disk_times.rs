@@ -7,7 +7,7 @@ mod small_disk;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::disk::{Disk, Parameters};
-use paternoster_model::{Command, Completion, Model, Op, Spent};
+use paternoster_model::{Chance, Command, Completion, Model, Op, Spent};
 use proptest::prelude::*;
 use small_disk::small_disk;
 
@@ -24,12 +24,22 @@ impl Rig {
 
     fn submit(&mut self, tag: u32, op: Op, sector: u64, sectors: u32) {
         let (sector, sectors) = (Sector(sector), SectorCount(sectors));
-        self.disk.submit(self.now, Command { tag, op, durable: false, sector, sectors });
+        self.disk.submit(
+            self.now,
+            Command { tag, op, durable: false, sector, sectors, chance: Chance::default() },
+        );
     }
 
     fn submit_durable(&mut self, sector: u64, sectors: u32) {
         let (sector, sectors) = (Sector(sector), SectorCount(sectors));
-        let command = Command { tag: 0, op: Op::Write, durable: true, sector, sectors };
+        let command = Command {
+            tag: 0,
+            op: Op::Write,
+            durable: true,
+            sector,
+            sectors,
+            chance: Chance::default(),
+        };
         self.disk.submit(self.now, command);
     }
 
@@ -270,7 +280,10 @@ fn mean_of_random(op: Op, sectors: u32, count: u32) -> f64 {
     for _ in 0..count {
         let sector = Sector(next(&mut state) % (disk.end().0 - u64::from(sectors)));
         let sectors = SectorCount(sectors);
-        disk.submit(now, Command { tag: 0, op, durable: false, sector, sectors });
+        disk.submit(
+            now,
+            Command { tag: 0, op, durable: false, sector, sectors, chance: Chance::default() },
+        );
         now = disk.poll_timeout().expect("it is served");
         disk.poll(now).expect("it is done");
     }
@@ -300,7 +313,14 @@ fn sequential_reads_are_as_fast_as_the_medium() {
     for index in 0..count {
         let sector = Sector(u64::from(index) * u64::from(sectors));
         let sectors = SectorCount(sectors);
-        let command = Command { tag: 0, op: Op::Read, durable: false, sector, sectors };
+        let command = Command {
+            tag: 0,
+            op: Op::Read,
+            durable: false,
+            sector,
+            sectors,
+            chance: Chance::default(),
+        };
         disk.submit(now, command);
         now = disk.poll_timeout().expect("it is served");
         disk.poll(now).expect("it is done");

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{
-    Command, Described, Kind, Model, Op, ServersParameters, Service, Stages, op_of_zeroes,
+    Chance, Command, Described, Kind, Model, Op, ServersParameters, Service, Stages, op_of_zeroes,
 };
 use slab::Slab;
 
@@ -95,6 +95,8 @@ struct Device {
     name: Option<String>,
     model: Box<dyn Model + Send>,
     servers: Option<ServersTime>,
+    /// How many commands it was given.
+    given: u64,
     /// What is in the model, by the tags of its commands, with whose it is.
     in_model: Slab<(Key, TransferDone)>,
     /// What finds no room there.
@@ -161,6 +163,7 @@ impl ModelledDevice {
             name: name.map(str::to_owned),
             model: device.open(SEED)?,
             servers,
+            given: 0,
             in_model: Slab::new(),
             waiting: VecDeque::new(),
             syncing: VecDeque::new(),
@@ -266,7 +269,9 @@ impl Device {
     fn submit(&mut self, now: Instant, command: Command, key: Key, done: TransferDone) {
         let tag = self.in_model.insert((key, done));
         let tag = u32::try_from(tag).expect("its depth is a u32");
-        self.model.submit(now, Command { tag, ..command });
+        self.given += 1;
+        let chance = Chance::of(0, self.given);
+        self.model.submit(now, Command { tag, chance, ..command });
     }
 
     fn end(&mut self, at: Instant, key: Key, done: TransferDone) {
@@ -311,7 +316,7 @@ impl Drop for ModelledBackend {
     }
 }
 
-/// The command for a transfer, without its tag; zeroes are written by that operation.
+/// The command for a transfer, without tag and chance; zeroes are written by that operation.
 fn command(transfer: &Transfer, zeroes: Op) -> Command {
     let (op, offset) = match *transfer {
         Transfer::Read { offset, .. }
@@ -326,7 +331,8 @@ fn command(transfer: &Transfer, zeroes: Op) -> Command {
     let first = offset / SECTOR;
     let sectors = if len == 0 { 0 } else { (offset + len).div_ceil(SECTOR) - first };
     let sectors = SectorCount(u32::try_from(sectors).unwrap_or(u32::MAX));
-    Command { tag: 0, op, durable: false, sector: Sector(first), sectors }
+    let (sector, chance) = (Sector(first), Chance::default());
+    Command { tag: 0, op, durable: false, sector, sectors, chance }
 }
 
 impl Backend for ModelledBackend {

@@ -8,7 +8,7 @@ use paternoster_disk::{
     ServersTime, SyncRange, Token, Transfer, TransferId, VolumeId,
 };
 use paternoster_model::{
-    Command, Kind, Model as _, Op, ServersParameters, Service, describe_device,
+    Chance, Command, Kind, Model as _, Op, ServersParameters, Service, describe_device,
 };
 use slotmap::{Key, KeyData};
 
@@ -234,7 +234,9 @@ fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
         disk.start(&mut ring, at(0), id(number.into()), transfer);
         if number < model.depth() {
             let (sector, sectors) = (Sector(u64::from(number) * 8), SectorCount(8));
-            let read = Command { tag: number, op: Op::Read, durable: false, sector, sectors };
+            let chance = Chance::default();
+            let read =
+                Command { tag: number, op: Op::Read, durable: false, sector, sectors, chance };
             model.submit(at(0), read);
         }
     }

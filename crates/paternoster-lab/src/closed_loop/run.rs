@@ -8,9 +8,7 @@ use paternoster::{
     AnyScheduler, BioFlags, GroupId, Instant, Nanos, NoTrace, SchedulerKind, SectorCount, Weight,
 };
 use paternoster_model::disk::LayoutError;
-use paternoster_model::{
-    Behind, Described, Draws, Kind, Lateness, Model, Pauses, PausesParameters, Who,
-};
+use paternoster_model::{Behind, Described, Kind, Lateness, Model, Pauses, PausesParameters, Who};
 use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, Unfit, World};
 use thiserror::Error;
 
@@ -141,14 +139,13 @@ impl Run {
             model = Box::new(Behind::new(Lateness(world.lateness), model));
         }
         let counted_from = Instant::START + scene.warm_up;
-        let draws = Draws::new(seed, Who::Tenants, 0);
         let parts = if world.served { scene.tenants.len() as u64 } else { 1 };
         let part = model.end().0 / parts;
         check_fit(scene, &*model, part)?;
         let parts = Parts { parts, part };
         // As the server has them: who writes does not wait for more.
         let flags = if world.served { BioFlags::SYNC | BioFlags::IDLE } else { BioFlags::empty() };
-        let places = Places::new(scene, world.turnaround, parts, flags, draws);
+        let places = Places::new(scene, world.turnaround, parts, flags, seed);
         let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
         let of_tenant = |group: usize| sim.groups()[1 + group];

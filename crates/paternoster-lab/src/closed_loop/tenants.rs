@@ -9,7 +9,7 @@
 //! the simulation; those of a connection share its I/O context.
 
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector};
-use paternoster_model::{Draws, Service};
+use paternoster_model::{Draws, Service, Who};
 use paternoster_scene::{Ask, Counting, Scene, Tenant};
 
 use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
@@ -34,7 +34,7 @@ impl Default for Turnaround {
 const BEGIN_US: f64 = 100.0;
 
 /// A place of what is outstanding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     /// The index of its tenant.
     tenant: usize,
@@ -43,6 +43,7 @@ struct Place {
     /// When it asks next, or asked.
     asks: Instant,
     doing: Doing,
+    draws: Draws,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +75,6 @@ pub(super) struct Places {
     parts: Parts,
     /// The flags of its writes, beside FUA.
     write_flags: BioFlags,
-    draws: Draws,
     /// What a request costs.
     service: Option<Service>,
     pub(super) counting: Counting,
@@ -88,28 +88,30 @@ impl Places {
         turnaround: Turnaround,
         parts: Parts,
         write_flags: BioFlags,
-        mut draws: Draws,
+        seed: u64,
     ) -> Self {
         let mut list = Vec::new();
         for (tenant, Tenant { connections, depth, .. }) in scene.tenants.iter().enumerate() {
             for _ in 0..*connections {
                 let first = TaskId(u32::try_from(list.len()).expect("places are counted in u32"));
-                list.extend((0..*depth).map(|_| {
+                list.extend((0..*depth).map(|number| {
+                    let number = first.0 + number;
+                    let mut draws = Draws::new(seed, Who::Tenants, number.into());
                     let asks = Instant::START + draws.time_up_to(BEGIN_US);
-                    Place { tenant, first, asks, doing: Doing::Sleeping }
+                    Place { tenant, first, asks, doing: Doing::Sleeping, draws }
                 }));
             }
         }
         let counting = Counting::new(Instant::START + scene.warm_up, scene);
         let (tenants, service) = (scene.tenants.clone(), scene.service());
         let completed = 0;
-        Self { tenants, turnaround, list, parts, write_flags, draws, service, counting, completed }
+        Self { tenants, turnaround, list, parts, write_flags, service, counting, completed }
     }
 
-    /// What a place of a tenant asks for.
-    fn ask(&mut self, tenant: usize) -> Io {
+    /// What a place asks for.
+    fn ask(&mut self, place: usize) -> Io {
+        let Place { tenant, ref mut draws, .. } = self.list[place];
         let sectors = self.tenants[tenant].sectors();
-        let draws = &mut self.draws;
         let happens = |percent| draws.happens(f64::from(percent) / 100.0);
         let (op, flags) = match self.tenants[tenant].next_ask(happens) {
             Ask::Read | Ask::Cache => (Op::Read, BioFlags::empty()),
@@ -121,20 +123,21 @@ impl Places {
         let Parts { parts, part } = self.parts;
         let begin = part * (tenant as u64 % parts);
         let blocks = part / u64::from(sectors.0);
-        let sector = Sector(begin + self.draws.below(blocks) * u64::from(sectors.0));
+        let sector = Sector(begin + draws.below(blocks) * u64::from(sectors.0));
         Io { name: 0, op, flags, sector, sectors, io_prio: None }
     }
 
-    /// How long it takes until a place of a tenant asks again.
-    fn rest(&mut self, tenant: usize) -> Nanos {
+    /// How long it takes until a place asks again.
+    fn rest(&mut self, place: usize) -> Nanos {
+        let Place { tenant, ref mut draws, .. } = self.list[place];
         let Turnaround { least, mean_us } = self.turnaround;
         let Tenant { think, think_more, .. } = self.tenants[tenant];
         let mut rest = least + think;
         if mean_us > 0.0 {
-            rest += self.draws.exponential(mean_us);
+            rest += draws.exponential(mean_us);
         }
         if think_more > Nanos::ZERO {
-            rest += self.draws.time_between((Nanos::ZERO, think_more));
+            rest += draws.time_between((Nanos::ZERO, think_more));
         }
         rest
     }
@@ -185,8 +188,7 @@ impl Workload for Places {
             }
             Doing::Sleeping => {
                 place.doing = Doing::Outstanding;
-                let tenant = place.tenant;
-                Action::Submit(self.ask(tenant))
+                Action::Submit(self.ask(task.index()))
             }
             Doing::Outstanding => Action::Wait,
         }
@@ -204,7 +206,7 @@ impl Workload for Places {
         let cost = self.service.map_or(1.0, |law| law.cost(op, is_durable, io.sectors));
         self.counting.completed(moment.now, tenant, asks, cost);
         self.completed += 1;
-        let asks = moment.now + self.rest(tenant);
+        let asks = moment.now + self.rest(task.index());
         let place = &mut self.list[task.index()];
         place.asks = asks;
         place.doing = Doing::Answered;
@@ -214,7 +216,7 @@ impl Workload for Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paternoster_model::{Kind, ServersParameters, Who};
+    use paternoster_model::{Kind, ServersParameters};
 
     fn places(write_percent: u32) -> Places {
         let tenant =
@@ -223,9 +225,8 @@ mod tests {
         tenants.push(Tenant::reads(100, 1, 1).named("victim"));
         let device = Kind::Servers(ServersParameters::new(1, Service::constant(Nanos::ZERO)));
         let scene = Scene::new(device, tenants);
-        let draws = Draws::new(1, Who::Tenants, 0);
         let parts = Parts { parts: 1, part: 1 << 20 };
-        Places::new(&scene, Turnaround::default(), parts, BioFlags::empty(), draws)
+        Places::new(&scene, Turnaround::default(), parts, BioFlags::empty(), 1)
     }
 
     fn next(places: &mut Places, task: TaskId, woken: &mut Vec<TaskId>) -> Action {
@@ -267,9 +268,9 @@ mod tests {
         let mut places = places(30);
         let mut writes = 0;
         for number in 0..10_000 {
-            let Io { op, sector, sectors, .. } = places.ask(number % 3);
+            let Io { op, sector, sectors, .. } = places.ask(number % 96);
             writes += u32::from(op == Op::Write);
-            assert_eq!(sectors.0, if number % 3 == 2 { 64 } else { 8 });
+            assert_eq!(sectors.0, if number % 96 >= 64 { 64 } else { 8 });
             assert!(sector.0 + u64::from(sectors.0) <= 1 << 20);
         }
         // 3000 of 10,000, with a deviation of 46.

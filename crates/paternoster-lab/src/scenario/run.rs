@@ -19,7 +19,7 @@ use paternoster::{
     AnyScheduler, Arrival, Bio, BioFlags, GroupId, Instant, IoPrio, IocId, Nanos, Recorder,
     RequestId, Sector, SectorCount, Weights,
 };
-use paternoster_model::{Command, Model as _, Servers};
+use paternoster_model::{Chance, Command, Model as _, Servers};
 use thiserror::Error;
 
 use super::change::{Change, Changed};
@@ -381,7 +381,7 @@ impl<'a> Run<'a> {
     }
 
     fn dispatch(&mut self, now: Instant) {
-        while let Some(command) = self.stack.next_command(now) {
+        while let Some(command) = self.stack.next_command(now, |_| Chance::default()) {
             // All operations are alike to this device.
             let op = paternoster_model::Op::Read;
             self.stack.device.submit(now, Command { op, durable: false, ..command });

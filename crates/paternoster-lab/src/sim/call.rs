@@ -111,21 +111,18 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     }
 
     fn plug(&mut self, task: TaskId, ios: &[Io]) -> Call {
-        let state = &mut self.tasks[task.index()];
-        let ioc = state.ioc;
-        let elevator = self.stack.driver.elevator();
-        let (rules, limits) = (elevator.plug_rules(), elevator.limits());
+        let ioc = self.tasks[task.index()].ioc;
+        let rules = self.stack.driver.elevator().plug_rules();
         let mut names = Vec::with_capacity(ios.len());
         let mut runs = vec![];
         for run in ios.chunk_by(|io, next| io.io_prio == next.io_prio) {
             let mut bios = vec![];
             for io in run {
-                state.outstanding += 1;
-                let user_data = self.outstanding.add(task, *io, self.now);
+                let user_data = self.ask_for(task, *io);
                 names.push(user_data);
                 let mut rest = Some(bio(ioc, io, user_data));
                 while let Some(bio) = rest {
-                    let (first, more) = limits.split(bio);
+                    let (first, more) = self.stack.driver.elevator().limits().split(bio);
                     self.outstanding.add_bio(user_data);
                     bios.push(first);
                     rest = more;

@@ -28,7 +28,8 @@ mod workload;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, PlugLimits, Trace,
+    Administration, AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos,
+    PlugLimits, Trace,
 };
 use slab::Slab;
 use thiserror::Error;
@@ -70,6 +71,8 @@ pub enum SimError {
 struct TaskState {
     group: GroupId,
     ioc: IocId,
+    /// The number of the I/O context with which it began.
+    context: usize,
     /// Its own priority, and the one with which its I/O context submits at present.
     io_prio: IoPrio,
     submits_with: IoPrio,
@@ -98,6 +101,8 @@ pub struct Simulation<W, M, S: Scheduler> {
     stack: Stack<M, S>,
     groups: Vec<GroupId>,
     tasks: Vec<TaskState>,
+    /// How many I/Os were asked for, by the numbers of the contexts.
+    asked: Vec<u64>,
     /// Tasks that have not ended.
     alive: usize,
     agenda: Agenda<Due>,
@@ -139,6 +144,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         let begin = workload.tasks();
         let mut agenda = Agenda::default();
         let mut contexts = Vec::with_capacity(begin.len());
+        let mut asked = Vec::new();
         let tasks: Vec<_> = begin
             .iter()
             .zip(0..)
@@ -146,14 +152,19 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 agenda.at(task.start, Due::Task(TaskId(number)));
                 let io_prio = task.io_prio;
                 let group = task.group.map_or(groups[0], |index| groups[index + 1]);
-                let ioc = contexts.get(workload.context_of(TaskId(number)).index());
-                let ioc = ioc.copied().unwrap_or_else(|| {
-                    driver.administer(|elevator| elevator.add_io_context(now, io_prio, group))
+                let shared = contexts.get(workload.context_of(TaskId(number)).index());
+                let (ioc, context) = shared.copied().unwrap_or_else(|| {
+                    asked.push(0);
+                    let add = |elevator: &mut Administration<'_, S>| {
+                        elevator.add_io_context(now, io_prio, group)
+                    };
+                    (driver.administer(add), asked.len() - 1)
                 });
-                contexts.push(ioc);
+                contexts.push((ioc, context));
                 TaskState {
                     group,
                     ioc,
+                    context,
                     io_prio,
                     submits_with: io_prio,
                     outstanding: 0,
@@ -170,6 +181,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             groups,
             alive: tasks.len(),
             tasks,
+            asked,
             agenda,
             outstanding: Outstanding::default(),
             calls: Slab::new(),

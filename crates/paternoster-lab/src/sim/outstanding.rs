@@ -1,13 +1,15 @@
 //! The I/Os that are outstanding, by the name under which their bios complete.
 
 use super::workload::{Ended, Io, TaskId};
-use paternoster::{Instant, Nanos};
+use paternoster::{Instant, Nanos, Request};
+use paternoster_model::Chance;
 
 /// An I/O that has been submitted and has not completed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutstandingIo {
     pub(super) task: TaskId,
     pub(super) io: Io,
+    chance: Chance,
     pub(super) submitted: Instant,
     /// When it entered the scheduler; valid once it has.
     pub(super) entered: Instant,
@@ -15,6 +17,14 @@ pub(super) struct OutstandingIo {
     pub(super) cpu: Nanos,
     /// Bios of it that have not completed.
     bios: u32,
+}
+
+impl OutstandingIo {
+    /// The chance of a request that begins with a bio of it.
+    pub(super) fn chance(&self, request: &Request) -> Chance {
+        let part = request.sector.0.wrapping_sub(self.io.sector.0);
+        self.chance.part(part)
+    }
 }
 
 /// The outstanding I/Os. Freed places are used again, so that it is no larger than the most that
@@ -27,9 +37,9 @@ pub(super) struct Outstanding {
 
 impl Outstanding {
     /// Adds an I/O without bios. Returns the user data of its bios.
-    pub(super) fn add(&mut self, task: TaskId, io: Io, submitted: Instant) -> u64 {
-        let cpu = Nanos::ZERO;
-        let outstanding = OutstandingIo { task, io, submitted, entered: submitted, cpu, bios: 0 };
+    pub(super) fn add(&mut self, task: TaskId, io: Io, chance: Chance, submitted: Instant) -> u64 {
+        let (entered, cpu, bios) = (submitted, Nanos::ZERO, 0);
+        let outstanding = OutstandingIo { task, io, chance, submitted, entered, cpu, bios };
         let index = if let Some(index) = self.free.pop() {
             self.places[index] = outstanding;
             index

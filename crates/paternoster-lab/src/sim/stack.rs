@@ -9,7 +9,7 @@
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{BioFlags, Driver, Instant, Op, Request, RequestId};
-use paternoster_model::{self, Command, Model, op_of_zeroes};
+use paternoster_model::{self, Chance, Command, Model, op_of_zeroes};
 use slab::Slab;
 
 /// Later than anything is due.
@@ -52,12 +52,17 @@ impl<M: Model, S: Scheduler> Stack<M, S> {
         due.filter(|&(at, _)| at < NEVER).min()
     }
 
-    /// The next request that may start, as the command to be given to the device.
-    pub(crate) fn next_command(&mut self, now: Instant) -> Option<Command> {
+    /// The next request that may start, as the command to be given to the device, with its chance.
+    pub(crate) fn next_command(
+        &mut self,
+        now: Instant,
+        chance: impl Fn(&Request) -> Chance,
+    ) -> Option<Command> {
         let rq = self.driver.dispatch_next(now)?;
         let tag = u32::try_from(self.in_device.insert(rq)).expect("requests are counted in u32");
         let zeroes = op_of_zeroes(&self.device);
-        Some(command(tag, self.driver.elevator().request(rq), zeroes))
+        let request = self.driver.elevator().request(rq);
+        Some(Command { chance: chance(request), ..command(tag, request, zeroes) })
     }
 
     /// The request of a command that is in the device.
@@ -71,7 +76,7 @@ impl<M: Model, S: Scheduler> Stack<M, S> {
     }
 }
 
-/// The command for a request; zeroes are written by that operation.
+/// The command for a request, without its chance; zeroes are written by that operation.
 fn command(tag: u32, request: &Request, zeroes: paternoster_model::Op) -> Command {
     let op = match request.op {
         Op::Read => paternoster_model::Op::Read,
@@ -82,5 +87,6 @@ fn command(tag: u32, request: &Request, zeroes: paternoster_model::Op) -> Comman
         other => unreachable!("{other:?}: a model knows all operations of the core"),
     };
     let durable = request.flags.contains(BioFlags::FUA);
-    Command { tag, op, durable, sector: request.sector, sectors: request.sectors }
+    let (sector, sectors) = (request.sector, request.sectors);
+    Command { tag, op, durable, sector, sectors, chance: Chance::default() }
 }

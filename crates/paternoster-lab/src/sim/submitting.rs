@@ -1,7 +1,7 @@
 //! The way of an I/O from its task to the device.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Bio, Instant, IoPrio, IocId, Nanos};
+use paternoster::{Bio, Instant, IoPrio, IocId, Nanos, Request};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
@@ -9,7 +9,7 @@ use super::processors::Job;
 use super::turns::Turns;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation, TaskState};
-use paternoster_model::Model;
+use paternoster_model::{Chance, Model};
 
 impl TaskState {
     /// It waits until so many of its I/Os have completed.
@@ -73,11 +73,20 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         }
     }
 
+    /// Notes an I/O as outstanding. Returns the user data of its bios.
+    pub(super) fn ask_for(&mut self, task: TaskId, io: Io) -> u64 {
+        let state = &mut self.tasks[task.index()];
+        state.outstanding += 1;
+        let asked = &mut self.asked[state.context];
+        *asked += 1;
+        let chance = Chance::of(state.context as u64, *asked);
+        self.outstanding.add(task, io, chance, self.now)
+    }
+
     /// Submits an I/O. Returns whether its task goes on at once, which it does where nothing costs
     /// anything.
     fn submit(&mut self, task: TaskId, io: Io) -> bool {
-        self.tasks[task.index()].outstanding += 1;
-        let user_data = self.outstanding.add(task, io, self.now);
+        let user_data = self.ask_for(task, io);
         if self.processors.costs().are_none() {
             self.send(user_data);
             return true;
@@ -142,7 +151,9 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             return;
         }
         let now = self.now;
-        while let Some(command) = self.stack.next_command(now) {
+        let outstanding = &self.outstanding;
+        let chance = |request: &Request| outstanding.get(request.name()).chance(request);
+        while let Some(command) = self.stack.next_command(now, chance) {
             self.stack.device.submit(now, command);
         }
     }

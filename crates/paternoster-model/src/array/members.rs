@@ -6,7 +6,7 @@ use paternoster::{Instant, Sector, SectorCount};
 
 use super::striping::{Piece, Stripe};
 use crate::disk::{Disk, LayoutError, Parameters};
-use crate::{Command, Model, Op, Spent};
+use crate::{Chance, Command, Model, Op, Spent};
 
 /// What a disk's command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl Members {
         let sectors = piece.on_disk.end.0 - piece.on_disk.start.0;
         let sectors = SectorCount(u32::try_from(sectors).expect("a chunk is in u32"));
         let durable = op == Op::Write;
-        let command = Command { tag: 0, op, durable, sector: piece.on_disk.start, sectors };
+        let (sector, chance) = (piece.on_disk.start, Chance::default());
+        let command = Command { tag: 0, op, durable, sector, sectors, chance };
         let member = &mut self.each[piece.disk];
         member.waiting.push_back((command, purpose));
         member.start(now);

@@ -50,6 +50,7 @@ pub(super) fn take_next(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Chance;
     use paternoster::{Sector, SectorCount};
 
     const BY: QueueParameters = QueueParameters { depth: 31, longest_wait: Millis(100.0) };
@@ -62,6 +63,7 @@ mod tests {
                 durable: false,
                 sector: Sector(sector),
                 sectors: SectorCount(8),
+                chance: Chance::default(),
             },
             arrived: Millis(arrived),
         };

@@ -7,7 +7,7 @@
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use thiserror::Error;
 
-use super::super::{Command, Model, Op};
+use super::super::{Chance, Command, Model, Op};
 use super::layout::LayoutError;
 use super::parameters::Parameters;
 use super::units::{Millis, real};
@@ -80,6 +80,7 @@ pub fn validate(
             durable: false,
             sector: request.sector,
             sectors: request.sectors,
+            chance: Chance::default(),
         };
         let (end, disk_end) = (range(&command).map_or(0, |range| range.end.0), disk.end().0);
         if end > disk_end {

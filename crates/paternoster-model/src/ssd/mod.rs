@@ -28,7 +28,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
 use super::{Command, Completion, Model, Op, Spent};
-use crate::random::{Draws, Who};
+use crate::random::{Chances, Who};
 use buffer::WriteBuffer;
 use die::Die;
 use queue::Queue;
@@ -133,7 +133,7 @@ pub struct Ssd {
     read: VecDeque<(Instant, u64, u32)>,
     sequence: u64,
     commands: Vec<InDrive>,
-    draws: Draws,
+    chances: Chances,
 }
 
 impl Ssd {
@@ -155,7 +155,7 @@ impl Ssd {
             read: VecDeque::new(),
             sequence: 0,
             commands: vec![InDrive::default(); parameters.depth as usize],
-            draws: Draws::new(seed, Who::SolidState, 0),
+            chances: Chances::new(seed, Who::SolidState),
             parameters,
         }
     }
@@ -190,7 +190,8 @@ impl Ssd {
         match op {
             Op::Read if is_sequential => self.schedule(from, Due::Read(tag)),
             Op::Read => {
-                let (end, longest) = self.read_chunks(from, chunks);
+                let mut draws = self.chances.of(&command);
+                let (end, longest) = self.read_chunks(from, chunks, &mut draws);
                 let spent = &mut self.commands[tag as usize].spent;
                 spent.overhead += longest;
                 self.schedule(end, Due::Read(tag));

@@ -75,11 +75,12 @@ mod tests {
     use paternoster::{Sector, SectorCount};
 
     use super::*;
-    use crate::Op;
+    use crate::{Chance, Op};
 
     fn read(tag: u32, sector: u64) -> Command {
         let sectors = SectorCount(8);
-        Command { tag, op: Op::Read, durable: false, sector: Sector(sector), sectors }
+        let (sector, chance) = (Sector(sector), Chance::default());
+        Command { tag, op: Op::Read, durable: false, sector, sectors, chance }
     }
 
     fn at(us: u64) -> Instant {

@@ -48,10 +48,12 @@ mod tests {
     use paternoster::SectorCount;
 
     use super::*;
+    use crate::Chance;
 
     fn read(sector: u64) -> Command {
         let (sector, sectors) = (Sector(sector), SectorCount(8));
-        Command { tag: 0, op: Op::Read, durable: false, sector, sectors }
+        let chance = Chance::default();
+        Command { tag: 0, op: Op::Read, durable: false, sector, sectors, chance }
     }
 
     #[test]

@@ -174,6 +174,7 @@ impl Model for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Chance;
 
     const US: fn(u64) -> Nanos = Nanos::from_micros;
 
@@ -224,7 +225,8 @@ mod tests {
         let at = |us: u64| Instant::from_nanos(us * 1000);
         let read = |tag| {
             let (sector, sectors) = (Sector(0), SectorCount(8));
-            Command { tag, op: Op::Read, durable: false, sector, sectors }
+            let chance = Chance::default();
+            Command { tag, op: Op::Read, durable: false, sector, sectors, chance }
         };
         for (tag, us) in [(0, 0), (1, 10), (2, 20)] {
             device.submit(at(us), read(tag));
