@@ -15,6 +15,7 @@
 
 pub mod cache;
 pub mod closed_loop;
+pub mod compare;
 pub mod dbench;
 pub mod fio;
 mod group_path;

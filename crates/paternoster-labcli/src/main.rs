@@ -1,6 +1,8 @@
 //! The binary `paternoster-lab`: a subcommand a file, or a folder.
 
 mod command_line;
+mod compare;
+mod conditions;
 mod decide;
 mod device;
 mod inputs;
@@ -31,6 +33,7 @@ struct Cli {
 enum Command {
     Scene(scene::Args),
     Sim(sim::Args),
+    Compare(compare::Args),
     Study(study::Args),
     Trace(trace::Args),
     Replay(Box<replay::Args>),
@@ -44,6 +47,7 @@ impl Command {
         match self {
             Self::Scene(args) => scene::run(&args),
             Self::Sim(args) => sim::run(&args),
+            Self::Compare(args) => compare::run(&args),
             Self::Study(args) => study::run(&args),
             Self::Trace(args) => trace::run(&args),
             Self::Replay(args) => replay::run(&args),

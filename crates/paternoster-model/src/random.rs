@@ -31,6 +31,8 @@ pub enum Who {
     Dbench,
     /// Threads at locks.
     Locks,
+    /// Who resamples differences of runs, for the bounds of their mean.
+    Resamples,
     /// Hybrid polling: I/Os by the number of their stream from 1 on, wake-ups 0, stalls 999.
     Polling,
 }
@@ -48,6 +50,7 @@ impl Draws {
             Who::Pauses => Self::numbered(seed, 2),
             Who::Tenants => Self::numbered(seed ^ mixed(number), 3),
             Who::Owner => Self::numbered(seed, 4),
+            Who::Resamples => Self::numbered(seed, 5),
             Who::SolidState | Who::Dbench | Who::Locks => Self::seeded(seed),
             Who::Polling => Self::seeded(seed * 1000 + number),
         }

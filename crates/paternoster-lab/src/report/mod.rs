@@ -30,4 +30,5 @@ pub use chronicle::Window;
 pub use observe::{Observed, Watch, observe_jobs};
 pub use run::{JobFile, ModelFile, Run};
 pub(crate) use series::Series;
+pub(crate) use shares::entitled;
 pub use studies::{PageTable, studies_page};

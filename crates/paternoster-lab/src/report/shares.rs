@@ -16,7 +16,7 @@ use crate::sim::GroupSetup;
 /// The parts of the groups that have jobs of their own; `groups` are all, the root first, parents
 /// before children. A part is absent where it depends on more than weights of groups: where jobs
 /// and child groups of one group compete, and that has no leaf weight.
-pub(super) fn entitled(
+pub(crate) fn entitled(
     groups: &[GroupSetup],
     has_jobs: impl Fn(&str) -> bool,
     hierarchy: Option<Hierarchy>,

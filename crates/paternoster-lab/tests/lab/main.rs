@@ -8,6 +8,7 @@ mod batches;
 mod calls;
 mod closed_loop;
 mod common;
+mod compare;
 mod copies_on_cores;
 mod dbench;
 mod decide;

@@ -15,33 +15,30 @@ mod page;
 mod report;
 mod several;
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use paternoster::{Instant, PlugLimits};
-use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
+use paternoster::Instant;
+use paternoster_lab::fio::Jobs;
 use paternoster_lab::host::{Host, host_names, host_text};
 use paternoster_lab::report::{Watch, Window, observe_jobs};
-use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
 use paternoster_model::read_input;
-use paternoster_model::{Model, device_names, read_device};
-use paternoster_scene::Scheduler;
+use paternoster_model::{device_names, read_device};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
+use crate::conditions::say_notes;
 use crate::inputs::{Inputs, is_same_file};
 use crate::out_file::OutFile;
 use crate::progress::ProgressLine;
-use crate::{tunable, weights_note};
+use crate::weights_note;
 pub(crate) use args::Args;
-use args::Plugging;
 use decision_log::DecisionLog;
 use page::{Files, Seen};
 use paternoster_cli::output;
@@ -50,23 +47,25 @@ use paternoster_cli::output;
 const INTERRUPTED: u8 = 128;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    check_tunables(args)?;
-    let (device, device_texts) = read_device(&args.device, args.seed)?;
+    args.conditions.check_tunables(&args.schedulers)?;
+    let (device, device_texts) = read_device(&args.conditions.device, args.conditions.seed)?;
     let read = |path: &PathBuf| {
         read_input(path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let job = args.job.as_ref().map(read).transpose()?;
+    let job = args.conditions.job.as_ref().map(read).transpose()?;
     let inputs = Inputs::default();
-    let jobs = parse(args, job.as_deref(), device.as_ref(), &inputs)?;
+    let jobs =
+        args.conditions.parse(job.as_deref(), device.as_ref(), &inputs, args.conditions.seed)?;
     check_written(args, &jobs, &inputs)?;
     say_notes(&jobs);
-    let files = Files { job, device: device_texts, host: host_text(&args.host)? };
-    let host = Host::from_toml(Path::new(&args.host), &files.host)?;
+    let files = Files { job, device: device_texts, host: host_text(&args.conditions.host)? };
+    let host = Host::from_toml(Path::new(&args.conditions.host), &files.host)?;
     let first = match &args.schedulers[..] {
         [one] => one,
         several => return several::run(args, several, &jobs, &host),
     };
-    let setup = set_up(args, first, &host, device.as_ref());
+    let setup = args.conditions.set_up(first, &host, device.as_ref());
+    args.conditions.note_cores(&setup);
     for note in weights_note::notes(&jobs, &setup) {
         eprintln!("paternoster-lab: {note}");
     }
@@ -119,32 +118,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(&outcome))
 }
 
-/// Each is set once, of a scheduler that has it.
-fn check_tunables(args: &Args) -> Result<()> {
-    let kernel = args.kernel.unwrap_or_default();
-    for Scheduler { kind, tunables } in &args.schedulers {
-        tunable::check_once(&[&tunables[..], &args.tunables].concat())?;
-        for (name, value) in &args.tunables {
-            kind.tunable_of(kernel, name)?.accepts(*value)?;
-        }
-    }
-    Ok(())
-}
-
-/// Says what of the jobs changes nothing, or means something else than it may seem to.
-fn say_notes(jobs: &Jobs) {
-    for note in &jobs.notes {
-        eprintln!("paternoster-lab: {}: {} changes nothing: {}", note.place, note.option, note.why);
-    }
-    let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
-    for place in waits.collect::<BTreeSet<_>>() {
-        eprintln!(
-            "paternoster-lab: {place}: a wait is in ms since the start of the job, as in fio \
-             3.33; its HOWTO says us since the wait before"
-        );
-    }
-}
-
 /// As fio's: 1 where a job ended with an error.
 fn exit_code(outcome: &Outcome) -> ExitCode {
     let has_failed = outcome.results.iter().any(|result| result.error.is_some());
@@ -164,37 +137,17 @@ fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
-fn parse(args: &Args, job: Option<&[u8]>, device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {
-    let surroundings = Surroundings {
-        variable: &|name| std::env::var(name).ok(),
-        file: &|path| {
-            inputs.add(path);
-            read_input(path)
-        },
-        log: &|path| {
-            inputs.add(path);
-            open_log(path)
-        },
-        file_key: &FileKey::of,
-        device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
-        seed: args.seed,
-    };
-    let name = args.job_name();
-    let file = job.map(|job| (name.as_str(), job));
-    Ok(Jobs::parse_with_arguments(&args.job_options, file, &surroundings)?)
-}
-
 /// What is written takes the place of no file that the run reads or writes.
 fn check_written(args: &Args, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
-    if let Some(job) = &args.job {
+    if let Some(job) = &args.conditions.job {
         inputs.add(job);
     }
     // A name that comes with the laboratory is no file.
-    if !device_names().contains(&args.device.as_str()) {
-        inputs.add(Path::new(&args.device));
+    if !device_names().contains(&args.conditions.device.as_str()) {
+        inputs.add(Path::new(&args.conditions.device));
     }
-    if !host_names().contains(&args.host.as_str()) {
-        inputs.add(Path::new(&args.host));
+    if !host_names().contains(&args.conditions.host.as_str()) {
+        inputs.add(Path::new(&args.conditions.host));
     }
     let options = [("--html", &args.html), ("--log", &args.log)];
     for (option, path) in options {
@@ -224,37 +177,8 @@ fn note_empty_window(window: Window, end: Instant) {
     }
 }
 
-/// Opens a log that a job replays: relative to the working directory, as fio does.
-fn open_log(path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-    // Opening a pipe would wait for its writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("a regular file is expected: a log is read twice"));
-    }
-    Ok(Arc::new(fs::File::open(path)?))
-}
-
 /// A file that jobs write: as under fio, what it had is gone when the run begins.
 fn written_file(path: &str) -> Result<Box<dyn Write + Send>> {
     let file = File::create(path).with_context(|| format!("cannot write {path}"))?;
     Ok(Box::new(file))
-}
-
-/// What the command line says of the run, beside the jobs.
-fn set_up(args: &Args, scheduler: &Scheduler, host: &Host, device: &dyn Model) -> Setup {
-    let mut setup = Setup::new(scheduler.kind);
-    setup.tunables = [&scheduler.tunables[..], &args.tunables].concat();
-    setup.hierarchy = args.hierarchy;
-    setup.kernel = args.kernel;
-    host.set_up(&mut setup, device);
-    setup.hz = args.hz.unwrap_or(setup.hz);
-    if args.cores.is_some() && setup.costs.are_none() {
-        eprintln!("paternoster-lab: --cores changes nothing: I/O costs nothing on {}", args.host);
-    }
-    setup.cores = args.cores.unwrap_or(setup.cores);
-    setup.nr_requests = Some(args.nr_requests);
-    setup.plug = match args.plug {
-        Plugging::On => PlugLimits::default(),
-        Plugging::Off => PlugLimits::OFF,
-    };
-    setup
 }

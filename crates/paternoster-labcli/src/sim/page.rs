@@ -34,11 +34,11 @@ pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
     let device = device.into_iter();
     let run = Run {
         command: command_line::given(),
-        job: JobFile { path: args.job_name(), text: job_text(args, job.as_deref()) },
+        job: JobFile { path: args.conditions.job_name(), text: job_text(args, job.as_deref()) },
         device: device.map(|(name, text)| ModelFile { name, text }).collect(),
-        host: ModelFile { name: args.host.clone(), text: Some(host) },
+        host: ModelFile { name: args.conditions.host.clone(), text: Some(host) },
         settings: settings(args, seen),
-        seed: args.seed,
+        seed: args.conditions.seed,
         jobs: seen.jobs,
         setup: seen.setup,
         outcome: seen.outcome,
@@ -49,7 +49,7 @@ pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
 
 /// The options of jobs on the command line, a line each, and then the job file.
 fn job_text(args: &Args, file: Option<&[u8]>) -> String {
-    let options = args.job_options.iter().map(|option| option.clone() + "\n");
+    let options = args.conditions.job_options.iter().map(|option| option.clone() + "\n");
     let file = file.map(|text| String::from_utf8_lossy(text).into_owned());
     options.chain(file).collect()
 }
@@ -62,13 +62,13 @@ fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
         ("Scheduler", setup.scheduler.name().to_owned()),
         ("Kernel that it decides as", setup.kernel.map_or_else(default, |its| its.to_string())),
         ("Hierarchy of groups", setup.hierarchy.map_or_else(default, |its| its.to_string())),
-        ("Device", args.device.clone()),
-        ("Host", args.host.clone()),
+        ("Device", args.conditions.device.clone()),
+        ("Host", args.conditions.host.clone()),
         ("Cores", setup.cores.to_string()),
         ("HZ, ticks a second", setup.hz.ticks_per_s().to_string()),
-        ("nr_requests", args.nr_requests.to_string()),
-        ("Plug of a call with several I/Os", args.plug.name().to_owned()),
-        ("Seed of all that is drawn", args.seed.to_string()),
+        ("nr_requests", args.conditions.nr_requests.to_string()),
+        ("Plug of a call with several I/Os", args.conditions.plug.name().to_owned()),
+        ("Seed of all that is drawn", args.conditions.seed.to_string()),
         ("Readahead window, pages of 4 KiB", host.page_cache.read_ahead_pages.to_string()),
     ];
     let ended = report::interrupted_note(outcome).map(|note| ("Ctrl-C", note));

@@ -194,15 +194,15 @@ impl<'a> Own<'a> {
             .map(|result| result.directions.iter().map(|direction| direction.together_bytes).sum());
         let together = outcome.results.first().map_or(Nanos::ZERO, |first| first.together);
         Self {
-            device: &args.device,
-            host: &args.host,
+            device: &args.conditions.device,
+            host: &args.conditions.host,
             scheduler: scheduler.name(),
             tunables: outcome.tunables.iter().map(|(info, value)| (info.name, *value)).collect(),
             kernel: setup.kernel.map(|kernel| kernel.to_string()),
             hierarchy: setup.hierarchy.map(|hierarchy| hierarchy.to_string()),
-            seed: args.seed,
-            nr_requests: args.nr_requests,
-            plug: args.plug.name(),
+            seed: args.conditions.seed,
+            nr_requests: args.conditions.nr_requests,
+            plug: args.conditions.plug.name(),
             groups: groups.collect(),
             together_ns: together.as_nanos(),
             together_bytes: bytes.collect(),
@@ -221,7 +221,7 @@ pub(super) fn json(args: &Args, setup: &Setup, jobs: &Jobs, outcome: &Outcome) -
     let [read, write, trim] = outcome.served;
     let ticks = |took: Nanos| took.as_nanos() / 1_000_000;
     let disk = DiskUse {
-        name: args.device.clone(),
+        name: args.conditions.device.clone(),
         read_ios: read.requests,
         write_ios: write.requests,
         read_merges: read.merged,

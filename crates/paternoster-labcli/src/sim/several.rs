@@ -15,7 +15,7 @@ use paternoster_model::read_device;
 use paternoster_scene::Scheduler;
 
 use super::args::Args;
-use super::{exit_code, on_ctrl_c, report, set_up, written_file};
+use super::{exit_code, on_ctrl_c, report, written_file};
 use crate::progress::ProgressLine;
 use crate::weights_note;
 
@@ -43,8 +43,9 @@ pub(super) fn run(
             set_ups.iter().all(|(known, _)| *known != name),
             "--scheduler {name} is there twice"
         );
-        let (device, _) = read_device(&args.device, args.seed)?;
-        let setup = set_up(args, scheduler, host, device.as_ref());
+        let (device, _) = read_device(&args.conditions.device, args.conditions.seed)?;
+        let setup = args.conditions.set_up(scheduler, host, device.as_ref());
+        args.conditions.note_cores(&setup);
         for note in weights_note::notes(jobs, &setup) {
             eprintln!("paternoster-lab: {name}: {note}");
         }
@@ -54,7 +55,7 @@ pub(super) fn run(
     }
     let mut runs: Vec<Run> = Vec::new();
     for (name, setup) in set_ups {
-        let (device, _) = read_device(&args.device, args.seed)?;
+        let (device, _) = read_device(&args.conditions.device, args.conditions.seed)?;
         let sinks = Sinks::open(jobs, written_file)?;
         let shows = |run: Progress<'_>| {
             line.shows(run);
